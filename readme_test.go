@@ -5,6 +5,7 @@ package mayfly
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,21 +13,53 @@ import (
 	"testing"
 )
 
-// The programs in the README, and on the page to start with, are those that test/compat runs
-// with the real SDKs. Those in Java and Rust are taken out of the page by test/compat/shown.
-func TestReadmeShowsTheExamplesThatAreRun(t *testing.T) {
-	both := []string{"test/compat/js/example.mjs", "test/compat/go/example/main.go"}
-	for page, programs := range map[string][]string{
-		"README.md":          both,
-		"docs/start.md":      append(both, "test/compat/python/example.py"),
-		"docs/changefeed.md": {"test/compat/js/feed.mjs"},
-		"docs/scripts.md":    {"test/compat/js/script.mjs"},
-	} {
-		text := read(t, page)
-		for _, name := range programs {
-			_, program, _ := strings.Cut(read(t, name), "\n") // without the licence line
-			if !strings.Contains(text, strings.TrimSpace(program)) {
-				t.Errorf("%s does not show %s as it is", page, name)
+// programsOf are the programs of each page, by their languages, with what runs them: a file that
+// has them as they are, test/compat/shown, which takes them out of the page, or a sentence of
+// the page that says that nothing does.
+var programsOf = map[string]map[string]string{
+	"README.md":                    {"js": "test/compat/shown", "go": "test/compat/shown mayflytest/mayflytest_test.go"},
+	"docs/start.md":                {"js": "test/compat/js/example.mjs", "go": "test/compat/go/example/main.go", "python": "test/compat/python/example.py", "java": "test/compat/shown", "rust": "test/compat/shown", "csharp": "**The .NET SDK has not been run against Mayfly.**"},
+	"docs/changefeed.md":           {"js": "test/compat/js/feed.mjs"},
+	"docs/scripts.md":              {"js": "test/compat/js/script.mjs"},
+	"docs/ci.md":                   {"python": "test/compat/shown"},
+	"clients/javascript/README.md": {"js": "test/compat/shown"},
+	"clients/python/README.md":     {"python": "test/compat/shown"},
+	"clients/java/README.md":       {"java": "test/compat/shown"},
+	"clients/dotnet/README.md":     {"csharp": "has neither been compiled nor run by our own tests"},
+}
+
+var program = regexp.MustCompile("(?ms)^```(js|go|python|java|rust|csharp|ts|bash)\n(.*?)\n```$")
+
+// Every program of a page is run.
+func TestProgramsOfPagesAreRun(t *testing.T) {
+	taken := read(t, "test/compat/shown")
+	for _, page := range allPages(t) {
+		text, n := read(t, page), map[string]int{}
+		for _, m := range program.FindAllStringSubmatch(text, -1) {
+			language, source := m[1], m[2]
+			runs := programsOf[page][language]
+			n[language]++
+			inFile := func(name string) bool {
+				file, err := os.ReadFile(name)
+				return err == nil && strings.Contains(string(file), source)
+			}
+			switch names := strings.Fields(runs); {
+			case runs == "":
+				t.Errorf("%s: nothing runs this program:\n%s", page, source)
+			case slices.ContainsFunc(names, inFile):
+			case names[0] == "test/compat/shown":
+				// Its calls name the page, which is a variable for the README and the first page.
+				block := regexp.MustCompile(fmt.Sprintf(`(?m)^( *)block ("\$page"|%s) .* %s\b`, regexp.QuoteMeta(page), language))
+				if !strings.Contains(taken, page) || len(block.FindAllString(taken, -1)) < n[language] {
+					t.Errorf("test/compat/shown does not run this program of %s:\n%s", page, source)
+				}
+			case !strings.Contains(text, runs):
+				t.Errorf("%s does not show %s as it is, or say %[2]q:\n%s", page, runs, source)
+			}
+		}
+		for language := range programsOf[page] {
+			if n[language] == 0 {
+				t.Errorf("%s has no program in %s", page, language)
 			}
 		}
 	}
@@ -108,21 +141,24 @@ func headings(page string) map[string]bool {
 	return names
 }
 
+// allPages returns the names of all pages.
+func allPages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, names := range []string{"docs/*.md", "*.md", "deploy/*.md", "clients/*/README.md", "test/compat/*.md"} {
+		found, err := filepath.Glob(names)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there are no pages %s: %v", names, err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
 // Every link within the project leads to a file that is there, and to a heading that it has;
 // and the index of the pages leads to each of them.
 func TestReadmeAndDocsLinkToWhatThereIs(t *testing.T) {
-	inDocs, err := filepath.Glob("docs/*.md")
-	if err != nil || len(inDocs) == 0 {
-		t.Fatalf("there are no pages: %v", err)
-	}
-	all := inDocs
-	for _, other := range []string{"*.md", "deploy/*.md", "clients/*/README.md", "test/compat/*.md"} {
-		more, err := filepath.Glob(other)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, more...)
-	}
+	all := allPages(t)
 	linked := map[string][]string{} // what each page links to
 	for _, page := range all {
 		text := read(t, page)
@@ -143,8 +179,8 @@ func TestReadmeAndDocsLinkToWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range inDocs {
-		if page != "docs/README.md" && !slices.Contains(linked["docs/README.md"], page) {
+	for _, page := range all {
+		if path.Dir(page) == "docs" && page != "docs/README.md" && !slices.Contains(linked["docs/README.md"], page) {
 			t.Errorf("docs/README.md does not link to %s", page)
 		}
 	}

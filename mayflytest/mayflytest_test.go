@@ -47,6 +47,16 @@ func TestAnItemExpiresWhenTheClockIsAdvanced(t *testing.T) {
 	c.want(404, c.get("docs", "dbs/shop/colls/carts/docs/7", `["7"]`))
 }
 
+// The README has this function.
+func TestCartsEnd(t *testing.T) {
+	s := mayflytest.Start(t) // in memory, on a free port, stopped at the end of the test
+	// … s.Endpoint and s.Key go to the SDK …
+	if err := s.Clock.Advance(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	// … and the cart is gone.
+}
+
 // This program does not call mayfly.RunScriptWorker: scripts are refused with a message
 // that names it. Everything else works.
 func TestScriptsNeedAWorker(t *testing.T) {

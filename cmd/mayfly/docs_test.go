@@ -32,9 +32,25 @@ var notRun = map[string]map[string]string{
 	"README.md": {
 		"go run ./cmd/mayfly":        "it is what the tests build and start",
 		"go run ./cmd/mayfly serve ": "the regions are those of scripttest and of test/compat/python",
+		"go test":                    "it is what runs this",
+		"npm install":                "it needs a registry: test/compat/shown",
+		"go mod init":                "the same",
+		"go get":                     "the same",
 	},
-	"docs/start.md": {"go run ./cmd/mayfly": "it is what the tests build and start"},
-	"docs/ci.md":    {"mayfly serve --memory --test-clock &": "it is for a project with tests of its own", "until mayfly health": "the same"},
+	"docs/start.md": {
+		"go run ./cmd/mayfly": "it is what the tests build and start",
+		"npm install":         "it needs a registry: test/compat/shown",
+		"go mod init":         "the same",
+		"go get":              "the same",
+		"pip install":         "the same",
+		"cargo ":              "the same",
+		"keytool":             "it needs a JDK: test/compat/shown",
+	},
+	"docs/ci.md": {
+		"mayfly serve --memory --test-clock &": "it is for a project with tests of its own: test/compat/shown has one",
+		"until mayfly health":                  "the same",
+		"npm test":                             "the same",
+	},
 	"docs/cli.md": {
 		"mayfly ls --endpoint https://db.example":       "it is for another machine",
 		"mayfly import --from 'AccountEndpoint=":        "it is for an account: testTransfer moves one",
@@ -48,20 +64,23 @@ var notRun = map[string]map[string]string{
 		"mayfly cluster finalize": "the same: testEngine",
 		"mayfly cluster split":    "scripttest splits",
 		"bin/mayfly-tikv":         "it needs TiKV: engine/tikv/run",
+		"(cd engine/tikv":         "the same",
+		"test/cluster/run":        "it measures, with PostgreSQL: .ci/run runs the program without -costs",
 	},
 	"docs/coming-from.md": {
 		"mayfly serve --listen 8082": "it is beside the emulator",
 		"mayfly import":              "it is for the emulator's data, and MongoDB's: testTransfer",
 	},
 	"docs/configuration.md": {"": "it is made from the program"},
-	"docs/docker.md":        {"docker ": "it needs a container engine"},
+	"docs/docker.md":        {"docker ": "it needs a container engine", "openssl": "it is for that"},
 	"docs/operating.md": {
+		"openssl":                       "it makes a key: testKeyFile takes such a file",
 		"mayfly serve --listen 0.0.0.0": "it listens for all machines: testKeyFile",
 		"mayfly doctor":                 "the same: testDoctor",
 		"mayfly backup":                 "it writes to a directory of the system: docs/cli.md has the same, and it is run",
 		"mayfly restore":                "the same",
 	},
-	"docs/operations.md": {"curl -H": "it takes half a minute: testPprof"},
+	"docs/operations.md": {"curl -H": "it takes half a minute: testPprof", "go tool pprof": "the same"},
 	"docs/ttl.md": {
 		"mayfly clock": "the machine's clock must be wrong: testClock runs both, and internal/scripttest after a jump",
 	},
@@ -121,7 +140,7 @@ func docsPages(t *testing.T) map[string]string {
 }
 
 // isCommand is a line that is one, in a block that is not run.
-var isCommand = regexp.MustCompile(`(^|[|(;$&] ?|' |until |^bin/)(mayfly(-tikv)?|curl|docker|go run \./cmd/mayfly)( |$)`)
+var isCommand = regexp.MustCompile(`(^|[|(;$&] ?|' |until |^bin/)(mayfly(-tikv)?|curl|docker|go (run|build|test|mod|get|tool)|npm|pip|cargo|keytool|openssl|test/\S+)( |$)`)
 
 func testDocs(t *testing.T, b binary) {
 	if _, err := exec.LookPath("bash"); err != nil {
