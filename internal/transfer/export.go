@@ -45,8 +45,6 @@ type ExportOptions struct {
 const (
 	// exportPage is how many items are read at once.
 	exportPage = 1000
-	// splitsDeep bounds how often in a row a partition is found to be split while it is read.
-	splitsDeep = 64
 	// dirMode is the mode of directories that are made.
 	dirMode = 0o700
 )
@@ -274,22 +272,15 @@ func (w *writer) lineage(ctx context.Context, n client.Name, r client.Range, dee
 	if deep == 0 {
 		return ErrSplit
 	}
-	of, err := w.e.From.Container(ctx, n)
+	of, children, err := splitUp(ctx, w.e.From, n, r.ID)
 	if err != nil {
 		return err
 	}
 	w.e.state.adopt(w.p, of.Ranges)
-	found := false
-	for _, child := range of.Ranges {
-		if slices.Contains(child.Parents, r.ID) {
-			found = true
-			if err := w.lineage(ctx, n, child, deep-1); err != nil {
-				return err
-			}
+	for _, child := range children {
+		if err := w.lineage(ctx, n, child, deep-1); err != nil {
+			return err
 		}
-	}
-	if !found { // the server does not know yet what it was split into
-		return ErrSplit
 	}
 	return nil
 }

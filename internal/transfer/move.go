@@ -167,17 +167,7 @@ func (m *moving) copy(ctx context.Context, c *moved) (err error) {
 	r := &rejects{name: m.Rejected(c.from.Name), most: m.MaxRejected, part: c.part}
 	defer func() { err = errors.Join(err, r.close()) }()
 	s := newSink(ctx, m.To, c.to, m.Write, m.Connections, m.state, m.Progress, r)
-	err = m.allRanges(s, c, func(rng client.Range, at *place) error {
-		if at.Done {
-			return nil
-		}
-		for {
-			more, err := m.page(s, c, client.Latest, rng, at)
-			if err != nil || !more {
-				return err
-			}
-		}
-	})
+	err = m.allRanges(s, c)
 	if err == nil {
 		err = s.idle()
 	}
@@ -194,8 +184,37 @@ func (m *moving) copy(ctx context.Context, c *moved) (err error) {
 	return err
 }
 
-// allRanges calls do for the physical partitions of a container, some at once.
-func (m *moving) allRanges(s *sink, c *moved, do func(client.Range, *place) error) error {
+// lineage copies a physical partition. If it was split meanwhile, it goes on in those that it
+// was split into, from the same position.
+func (m *moving) lineage(s *sink, c *moved, r client.Range, deep int) error {
+	at := c.place(m.state, r.ID)
+	for more := !at.Done; more; {
+		var err error
+		if more, err = m.page(s, c, client.Latest, r, at); err == nil {
+			continue
+		}
+		if !rangeGone(err) {
+			return err
+		}
+		if deep == 0 {
+			return ErrSplit
+		}
+		of, children, err := splitUp(s.ctx, m.From, c.from.Name, r.ID)
+		if err != nil {
+			return err
+		}
+		m.state.adopt(c.part, of.Ranges)
+		for _, child := range children {
+			if err := m.lineage(s, c, child, deep-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allRanges copies the physical partitions of a container, some at once.
+func (m *moving) allRanges(s *sink, c *moved) error {
 	ranges := make(chan client.Range, len(c.from.Ranges))
 	for _, r := range c.from.Ranges {
 		ranges <- r
@@ -206,7 +225,7 @@ func (m *moving) allRanges(s *sink, c *moved, do func(client.Range, *place) erro
 	for range min(max(m.Connections, 1), len(c.from.Ranges)) {
 		wait.Go(func() {
 			for r := range ranges {
-				if err := do(r, c.place(m.state, r.ID)); err != nil {
+				if err := m.lineage(s, c, r, splitsDeep); err != nil {
 					select {
 					case failed <- err:
 					default:
@@ -234,9 +253,6 @@ func (m *moving) page(s *sink, c *moved, feed client.Feed, r client.Range, at *p
 	from := ""
 	m.state.change(func() { from = at.next(feed) })
 	a, err := m.From.Changes(s.ctx, c.from.Name, feed, r.ID, from, changesPage)
-	if rangeGone(err) {
-		return false, ErrSplit
-	}
 	if err != nil {
 		return false, err
 	}
@@ -368,11 +384,20 @@ func (m *moving) watch(ctx context.Context, s *sink, c *moved) error {
 	if c.versions {
 		feed = client.AllVersions
 	}
-	for ctx.Err() == nil {
-		quiet := true
+	for deep := splitsDeep; ctx.Err() == nil; {
+		quiet, split := true, false
 		for _, r := range c.from.Ranges {
 			at := c.place(m.state, r.ID)
 			more, err := m.page(s, c, feed, r, at)
+			if rangeGone(err) && deep > 0 {
+				of, _, err := splitUp(ctx, m.From, c.from.Name, r.ID)
+				if err != nil {
+					return err
+				}
+				m.state.adopt(c.part, of.Ranges)
+				c.from.Ranges, split = of.Ranges, true
+				break
+			}
 			if err != nil {
 				return err
 			}
@@ -381,12 +406,17 @@ func (m *moving) watch(ctx context.Context, s *sink, c *moved) error {
 				break
 			}
 		}
-		if quiet {
+		switch {
+		case split:
+			deep--
+			continue
+		case quiet:
 			select {
 			case <-ctx.Done():
 			case <-time.After(lookEvery):
 			}
 		}
+		deep = splitsDeep
 	}
 	return nil
 }

@@ -291,6 +291,52 @@ func TestMoveIntoAnotherContainer(t *testing.T) {
 	}
 }
 
+// A move goes on while partitions of its source and of its target are split, in the copy and
+// while it follows.
+func TestMoveGoesOnAfterSplits(t *testing.T) {
+	for name, policy := range map[string]string{"latest versions": "}", "all versions and deletes": `,"changeFeedPolicy":{"retentionDuration":10}}`} {
+		t.Run(name, func(t *testing.T) {
+			from, to := start(t), start(t)
+			from.make(t, strings.TrimSuffix(plainCarts, "}")+policy, 0)
+			want := from.fill(t, 8_000)
+			from.splitAt(t, func(r *http.Request) bool { return r.Header.Get("A-Im") != "" })
+			to.splitAt(t, isBulk)
+			o := moveOptions(t, from, to)
+			o.Follow = true
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- Move(ctx, o) }()
+			done := func(what string, holds func() bool) {
+				t.Helper()
+				eventually(t, what, func() bool {
+					select {
+					case err := <-ended:
+						t.Fatalf("the move has ended: %v", err)
+					default:
+					}
+					return holds()
+				})
+			}
+			done("the copy is complete", o.Progress.Followed.Load)
+			from.before.Store(nil)
+			to.before.Store(nil)
+			equal(t, "copied", to.items(t, true), want)
+			for i, id := range []string{"2", "4"} {
+				from.split(t, id)
+				from.put(t, fmt.Sprintf(`{"id":"after","pk":"p%d","n":%d}`, i, i))
+			}
+			done("what is written after a split follows", func() bool { return len(to.items(t, true)) == len(want)+2 })
+			from.partitions(t, 6)
+			to.partitions(t, 4)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Partitions that were split go on where the one before them was.
 func TestSplitPartitions(t *testing.T) {
 	from, to := start(t), start(t)

@@ -84,6 +84,9 @@ type sink struct {
 	rejected *rejects
 	seed     maphash.Seed
 	noBulk   atomic.Bool
+	// divided is the container with the partitions that it has now. of keeps those of the
+	// start, by which keys have their workers: two writes of one item stay in order.
+	divided atomic.Pointer[client.Container]
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -98,6 +101,7 @@ type sink struct {
 // newSink starts the workers.
 func newSink(ctx context.Context, c *client.Client, of *client.Container, way client.Write, workers int, f *stateFile, p *Progress, r *rejects) *sink {
 	s := &sink{c: c, of: of, way: way, workers: max(workers, 1), state: f, progress: p, rejected: r, seed: maphash.MakeSeed()}
+	s.divided.Store(of)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.room = make(chan struct{}, groupsAhead)
 	for i := range s.workers {
@@ -106,7 +110,7 @@ func newSink(ctx context.Context, c *client.Client, of *client.Container, way cl
 		s.wait.Go(func() {
 			for g := range q {
 				if s.ctx.Err() == nil {
-					if err := s.write(g, g.byWorker[i]); err != nil {
+					if err := s.write(g, g.byWorker[i], splitsDeep); err != nil {
 						s.cancel(err)
 					}
 				}
@@ -239,8 +243,10 @@ func (s *sink) idle() error {
 	return nil
 }
 
-// write writes a worker's rows of a group, in requests of one physical partition each.
-func (s *sink) write(g *group, rows []row) error {
+// write writes a worker's rows of a group, in requests of one physical partition each. deep is
+// how often such a partition may be found to be split.
+func (s *sink) write(g *group, rows []row, deep int) error {
+	of := s.divided.Load()
 	type batch struct {
 		rows  []row
 		bytes int
@@ -250,7 +256,7 @@ func (s *sink) write(g *group, rows []row) error {
 	flush := func(at int) error {
 		b := open[at]
 		delete(open, at)
-		return s.send(g, at, b.rows)
+		return s.send(g, of.Ranges[at].ID, b.rows, deep)
 	}
 	for i := range rows {
 		r := &rows[i]
@@ -258,7 +264,7 @@ func (s *sink) write(g *group, rows []row) error {
 			s.refuse(g, r, r.fault)
 			continue
 		}
-		at := s.of.RangeOf(r.key)
+		at := of.RangeOf(r.key)
 		name := r.id + "\x00" + r.key.String()
 		if b := open[at]; b != nil && (len(b.rows) == client.MaxBulk || b.bytes+len(r.body) > client.MaxBulkBytes || b.ids[name]) {
 			if err := flush(at); err != nil {
@@ -280,8 +286,9 @@ func (s *sink) write(g *group, rows []row) error {
 	return nil
 }
 
-// send writes rows of one physical partition, until each is written or refused.
-func (s *sink) send(g *group, at int, rows []row) error {
+// send writes rows of one physical partition, until each is written or refused. If it was split
+// meanwhile, they are written to those that it was split into.
+func (s *sink) send(g *group, partition string, rows []row, deep int) error {
 	if s.noBulk.Load() || len(rows) == 1 {
 		return s.sendEach(g, rows)
 	}
@@ -290,7 +297,15 @@ func (s *sink) send(g *group, at int, rows []row) error {
 		for i := range rows {
 			items[i] = client.BulkItem{Body: rows[i].body, ID: rows[i].id, Key: rows[i].key}
 		}
-		outcomes, err := s.c.Bulk(s.ctx, s.of.Name, s.of.Ranges[at].ID, items, s.way)
+		outcomes, err := s.c.Bulk(s.ctx, s.of.Name, partition, items, s.way)
+		if rangeGone(err) && deep > 0 {
+			now, _, err := splitUp(s.ctx, s.c, s.of.Name, partition)
+			if err != nil {
+				return err
+			}
+			s.divided.Store(now)
+			return s.write(g, rows, deep-1)
+		}
 		if errors.Is(err, client.ErrNoBulk) {
 			refused := s.progress.Rejected.Load()
 			if err := s.sendEach(g, rows); err != nil {

@@ -9,6 +9,7 @@ package transfer
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,8 +154,31 @@ func (f *stateFile) adopt(p *part, ranges []client.Range) {
 	})
 }
 
-// ErrSplit: a physical partition of the source was split.
-var ErrSplit = errors.New("a physical partition of the source was split: run the same command again, which goes on from where it is")
+// ErrSplit: a physical partition was split, and the server does not say into which others.
+var ErrSplit = errors.New("a physical partition was split, and the server does not say yet into which: run the same command again, which goes on from where it is")
+
+// splitsDeep bounds how often in a row a partition is found to be split while it is read or
+// written.
+const splitsDeep = 64
+
+// splitUp returns a container as it is after one of its partitions was split, and the
+// partitions that are in the place of that one.
+func splitUp(ctx context.Context, c *client.Client, n client.Name, id string) (*client.Container, []client.Range, error) {
+	of, err := c.Container(ctx, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	var children []client.Range
+	for _, r := range of.Ranges {
+		if slices.Contains(r.Parents, id) {
+			children = append(children, r)
+		}
+	}
+	if len(children) == 0 {
+		return nil, nil, ErrSplit
+	}
+	return of, children, nil
+}
 
 // subStatusRangeGone says that a physical partition is no more.
 const subStatusRangeGone = 1002

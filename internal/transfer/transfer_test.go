@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -337,6 +338,58 @@ func (s *server) split(t *testing.T, id string) {
 	}
 }
 
+// splitAt splits partitions in the midst of a transfer: before the second, the fourth and the
+// sixth request of a kind. The second and third to be split are a child and its child.
+func (s *server) splitAt(t *testing.T, kind func(*http.Request) bool) {
+	var mu sync.Mutex
+	n := 0
+	f := func(_ http.ResponseWriter, r *http.Request) bool {
+		if kind(r) {
+			mu.Lock() // a container has one split at a time
+			defer mu.Unlock()
+			n++
+			if id, ok := map[int]string{2: "0", 4: "1", 6: "3"}[n]; ok {
+				s.split(t, id)
+			}
+		}
+		return false
+	}
+	s.before.Store(&f)
+}
+
+// partitions wants carts to have as many partitions.
+func (s *server) partitions(t *testing.T, want int) {
+	t.Helper()
+	of, err := s.client.Container(t.Context(), carts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(of.Ranges) != want {
+		t.Errorf("the container has %d partitions, want %d", len(of.Ranges), want)
+	}
+}
+
+func isBulk(r *http.Request) bool { return r.Header.Get("X-Ms-Cosmos-Is-Batch-Request") != "" }
+
+// An import goes on in the partitions that those it writes to are split into.
+func TestImportGoesOnAfterSplits(t *testing.T) {
+	from, to := start(t), start(t)
+	from.make(t, plainCarts, 0)
+	want := from.fill(t, 8_000)
+	place := filepath.Join(t.TempDir(), "carts.jsonl")
+	if err := Export(t.Context(), from.exportOptions(place)); err != nil {
+		t.Fatal(err)
+	}
+	to.make(t, plainCarts, 0)
+	to.splitAt(t, isBulk)
+	if err := Import(t.Context(), to.importOptions(t, place)); err != nil {
+		t.Fatal(err)
+	}
+	to.before.Store(nil)
+	to.partitions(t, 4)
+	equal(t, "imported", to.items(t, true), want)
+}
+
 // An export goes on in the partitions that the one it was reading was split into, whether the
 // split came in its midst or while it was interrupted.
 func TestExportGoesOnAfterSplits(t *testing.T) {
@@ -354,16 +407,7 @@ func TestExportGoesOnAfterSplits(t *testing.T) {
 			return Export(t.Context(), o)
 		},
 		"in its midst": func(t *testing.T, s *server, o ExportOptions) error {
-			var n atomic.Int64
-			f := func(_ http.ResponseWriter, r *http.Request) bool {
-				if strings.HasSuffix(r.URL.Path, "/docs") {
-					if id, ok := map[int64]string{2: "0", 4: "1", 6: "3"}[n.Add(1)]; ok {
-						s.split(t, id)
-					}
-				}
-				return false
-			}
-			s.before.Store(&f)
+			s.splitAt(t, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/docs") })
 			return Export(t.Context(), o)
 		},
 	} {
@@ -376,13 +420,7 @@ func TestExportGoesOnAfterSplits(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.before.Store(nil)
-			of, err := s.client.Container(t.Context(), carts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(of.Ranges) != 4 {
-				t.Errorf("the container has %d partitions, want 4", len(of.Ranges))
-			}
+			s.partitions(t, 4)
 			raw, err := os.ReadFile(place)
 			if err != nil {
 				t.Fatal(err)
