@@ -6,6 +6,7 @@
 package clientplan
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/mayflydb/mayfly/internal/sql/datum"
@@ -75,12 +76,23 @@ func (h *HybridInfo) appendJSON(dst []byte) []byte {
 	dst = value.AppendString(append(dst, `{"globalStatisticsQuery":`...), h.Statistics)
 	dst = appendList(append(dst, `,"componentQueryInfos":`...), h.Components, func(dst []byte, i *QueryInfo) []byte { return i.appendJSON(dst) })
 	if h.Weights != nil {
-		dst = appendList(append(dst, `,"componentWeights":`...), h.Weights, func(dst []byte, w float64) []byte { return datum.Float(w).AppendJSON(dst) })
+		dst = appendList(append(dst, `,"componentWeights":`...), h.Weights, appendWeight)
 	}
 	dst = appendCount(append(dst, `,"skip":`...), h.Skip)
 	dst = appendCount(append(dst, `,"take":`...), h.Take)
 	dst = strconv.AppendBool(append(dst, `,"requiresGlobalStatistics":`...), h.Statistics != "")
 	return append(dst, '}')
+}
+
+// appendWeight appends a weight that is whole with a point, too: the Java SDK takes weights for
+// floating-point numbers, and fails on one that its parser makes an integer of.
+func appendWeight(dst []byte, w float64) []byte {
+	start := len(dst)
+	dst = datum.Float(w).AppendJSON(dst)
+	if !bytes.ContainsAny(dst[start:], ".e") {
+		dst = append(dst, ".0"...)
+	}
+	return dst
 }
 
 // appendCount appends a number, or null: to clients, TOP 0 is not the same as no TOP.

@@ -298,6 +298,10 @@ func TestHybridPlan(t *testing.T) {
 	if h.Skip != nil || *h.Take != 10 || fmt.Sprint(h.Weights) != "[1 -2 0.5]" {
 		t.Errorf("skip %v, take %v, weights %v", h.Skip, *h.Take, h.Weights)
 	}
+	// To the Java SDK a weight without a point is no number of its kind.
+	if js, want := string(plan.AppendJSON(nil, nil)), `,"componentWeights":[1.0,-2.0,0.5],`; !strings.Contains(js, want) {
+		t.Errorf("plan\n%s\nis without\n%s", js, want)
+	}
 	a := `_FullTextScore(c.a, ["p", @k], 10, 100, [1])`
 	v := `_VectorScore(c.v, @v)`
 	b := `_FullTextScore(c.b, ["a", "b"], 10, 100, [1])`
