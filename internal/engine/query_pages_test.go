@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/sql/datum"
 )
 
@@ -41,6 +42,28 @@ func TestContinuationOfAFullPage(t *testing.T) {
 	}
 	if p.Count != 2 || p.Continuation != "" {
 		t.Errorf("%d rows with the continuation %q on a page with room for 3", p.Count, p.Continuation)
+	}
+}
+
+// A query for one of the scores that a client ranks by has all its rows on one page, whatever
+// was asked for: the SDKs of Java and Python read one page of it.
+func TestOnePageOfAScore(t *testing.T) {
+	w := newWorld(t)
+	key := spread(w.container("c", "null", 1))[0]
+	for i := range defaultPageItems + 1 {
+		w.put("c", key, fmt.Sprint("item ", i), "")
+	}
+	for _, order := range []string{`_FullTextScore(c.id, ["item"], 9, 9, [9]) DESC`, "_VectorScore(c.none, [1, 2])"} {
+		for _, most := range []int{0, 2} {
+			p, err := w.e.QueryItems(t.Context(), &Request{
+				Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT TOP 120 c.id FROM c ORDER BY " + order},
+				Range: catalog.RangeID(0), MaxItems: most,
+			})
+			w.must(err)
+			if p.Count != defaultPageItems+1 || p.Continuation != "" {
+				t.Errorf("%s, %d: %d rows with the continuation %q, want all", order, most, p.Count, p.Continuation)
+			}
+		}
 	}
 }
 

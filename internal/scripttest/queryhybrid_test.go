@@ -36,6 +36,8 @@ func (q *queryCall) hybrid(info *hybridInfo, ids []string) ([]datum.Value, error
 		}
 		fill = statisticsReplacer(slices.Concat(perRange...))
 	}
+	q.scores = true
+	defer func() { q.scores = false }()
 	seen := map[string]bool{}
 	var rows []datum.Value
 	for i := range info.ComponentQueryInfos {

@@ -144,6 +144,16 @@ func (p *Program) CompareSortKeys(a, b []datum.Value) int {
 // on it: they skip rows by it when they resume.
 func (p *Program) LatestFirst() bool { return len(p.main.order) > 0 && p.main.order[0].Desc }
 
+// OfOneScore reports whether it is one of the queries that a client sends for ORDER BY RANK,
+// each for one of the scores.
+func (p *Program) OfOneScore() bool {
+	if len(p.main.order) == 0 || p.main.order[0].Call == nil {
+		return false
+	}
+	name := p.main.order[0].Call.Name
+	return name == function.TextScoreOf || name == function.VectorScoreOf
+}
+
 // AppendGroupKey appends bytes that the rows of one group share, and only they.
 func (r *Runner) AppendGroupKey(dst []byte) ([]byte, error) {
 	return r.p.main.grouping.appendKey(dst, &r.f), r.f.cx.Err()
