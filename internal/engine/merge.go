@@ -72,7 +72,7 @@ func (e *Engine) QueryMerged(ctx context.Context, r *Request) (page Answer, err 
 		one.Range = catalog.RangeID(page.Container.Ranges[positions[0]].ID)
 		return e.QueryItems(ctx, &one)
 	}
-	m := &merge{e: e, ctx: ctx, r: r, c: page.Container, plan: plan, positions: positions, page: &page, at: at, look: e.Watch(ctx), began: e.meters.elapsed()}
+	m := &merge{e: e, ctx: ctx, r: r, c: page.Container, plan: plan, positions: positions, page: &page, rows: pageItems(r.MaxItems), at: at, look: e.Watch(ctx), began: e.meters.elapsed()}
 	if !merged && r.Continuation != "" || merged && at.Query != m.fingerprint() {
 		return page, ErrContinuation
 	}
@@ -108,6 +108,7 @@ type merge struct {
 	plan      *clientplan.Plan
 	positions []int // of the partitions that are asked, in ascending order
 	page      *Answer
+	rows      int                // how many the page may have
 	at        mergedContinuation // where the page begins
 	look      func() error
 	began     time.Duration
@@ -310,7 +311,7 @@ func (m *merge) emit(row datum.Value) error {
 // long enough. The latter ends no page whose next one would have to begin anew, and none
 // without rows but those of a part in no order, whose clients are used to that.
 func (m *merge) full() bool {
-	return m.page.Count >= pageItems(m.r.MaxItems) || len(m.page.Rows) >= maxPageBytes ||
+	return m.page.Count >= m.rows || len(m.page.Rows) >= maxPageBytes ||
 		m.exact && (m.page.Count > 0 || m.part != nil && m.part.order == nil) && m.e.meters.elapsed()-m.began > query.PageTime
 }
 
@@ -319,7 +320,7 @@ func (m *merge) wanted() int {
 	if !m.exact {
 		return maxRangeRows
 	}
-	return int(min(int64(pageItems(m.r.MaxItems)-m.page.Count)+max(m.first-m.n, 0), maxRangeRows))
+	return int(min(int64(m.rows-m.page.Count)+max(m.first-m.n, 0), maxRangeRows))
 }
 
 // mostHeld is how much memory a merge may hold.

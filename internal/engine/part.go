@@ -63,7 +63,7 @@ func (e *Engine) queryPart(ctx context.Context, r *Request) (page Answer, err er
 	if err := checkOrder(c, p); err != nil {
 		return page, err
 	}
-	m := &merge{e: e, ctx: ctx, r: r, c: c, page: &page, look: e.Watch(ctx), began: began, last: -1}
+	m := &merge{e: e, ctx: ctx, r: r, c: c, page: &page, rows: pageRows(p, r), look: e.Watch(ctx), began: began, last: -1}
 	if err := m.beginPart(p); err != nil {
 		return page, err
 	}

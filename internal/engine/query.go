@@ -221,6 +221,14 @@ func (e *Engine) QueryItems(ctx context.Context, r *Request) (Answer, error) {
 	return page, err
 }
 
+// pageRows returns how many rows a page of a query may have.
+func pageRows(p *sql.Program, r *Request) int {
+	if p.OfOneScore() {
+		return maxPageItems // the SDKs of Java and Python read one page, and rank by what is on it
+	}
+	return pageItems(r.MaxItems)
+}
+
 // queryItems is QueryItems for ranges that there are.
 func (e *Engine) queryItems(ctx context.Context, r *Request) (page Answer, err error) {
 	nowMs := e.clock.Now()
@@ -249,13 +257,9 @@ func (e *Engine) queryItems(ctx context.Context, r *Request) (page Answer, err e
 	if err != nil {
 		return page, err
 	}
-	rows := pageItems(r.MaxItems)
-	if program.OfOneScore() {
-		rows = maxPageItems // the SDKs of Java and Python read one page, and rank by what is on it
-	}
 	// The ranges that the container began with: a split does not change what was asked for.
 	s.Name = c.RIDText + "/" + strconv.Itoa(c.Ranges[s.first].First()) + "-" + strconv.Itoa(c.Ranges[s.last].First())
-	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: rows, MaxBytes: cmp.Or(r.maxBytes, maxPageBytes),
+	request := query.Request{Program: program, Scope: s.Scope, NowMs: nowMs, MaxRows: pageRows(program, r), MaxBytes: cmp.Or(r.maxBytes, maxPageBytes),
 		UDF: calls.bind(ctx, seat, nowMs), Measure: r.Measure, Room: r.Room, Memory: r.Memory,
 		Elapsed: e.meters.elapsed, Began: e.meters.elapsed(), PageTime: query.PageTime, QueryTime: e.options.QueryTime}
 	if request.Resume, err = r.Query.Resume.resume(c); err != nil {

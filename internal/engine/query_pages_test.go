@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,18 +54,25 @@ func TestOnePageOfAScore(t *testing.T) {
 	for i := range defaultPageItems + 1 {
 		w.put("c", key, fmt.Sprint("item ", i), "")
 	}
-	for _, order := range []string{`_FullTextScore(c.id, ["item"], 9, 9, [9]) DESC`, "_VectorScore(c.none, [1, 2])"} {
-		for _, most := range []int{0, 2} {
-			p, err := w.e.QueryItems(t.Context(), &Request{
-				Target: Target{Database: "d", Container: "c"}, Query: Query{Text: "SELECT TOP 120 c.id FROM c ORDER BY " + order},
-				Range: catalog.RangeID(0), MaxItems: most,
-			})
-			w.must(err)
-			if p.Count != defaultPageItems+1 || p.Continuation != "" {
-				t.Errorf("%s, %d: %d rows with the continuation %q, want all", order, most, p.Count, p.Continuation)
+	check := func() {
+		t.Helper()
+		for _, order := range []string{`_FullTextScore(c.id, ["item"], 9, 9, [9]) DESC`, "_VectorScore(c.none, [1, 2])"} {
+			for _, most := range []int{0, 2} {
+				score, _, _ := strings.Cut(order, " DESC")
+				p, err := w.e.QueryItems(t.Context(), &Request{
+					Target: Target{Database: "d", Container: "c"}, Range: catalog.RangeID(0), MaxItems: most,
+					Query: Query{Text: `SELECT TOP 120 c._rid, [{"item": ` + score + `}] AS orderByItems, {"payload": c.id} AS payload FROM c ORDER BY ` + order},
+				})
+				w.must(err)
+				if p.Count != defaultPageItems+1 || p.Continuation != "" {
+					t.Errorf("%s, %d: %d rows with the continuation %q, want all", order, most, p.Count, p.Continuation)
+				}
 			}
 		}
 	}
+	check()
+	w.split("0") // the ranges that were made from it answer for it
+	check()
 }
 
 // A page ends with its partition, even if there is room for more rows, and a partition
