@@ -68,15 +68,16 @@ type EventStart struct {
 }
 
 // Events returns a reader's first page. It fails with ErrEventsGone if a reader with a
-// cursor may have missed events.
+// cursor may have missed events: they are older than EventRetention, or there were more than
+// store.KeptEvents in a partition since.
 func (e *Engine) Events(ctx context.Context, c *catalog.Container, from EventStart) (EventPage, error) {
 	nowMs := e.clock.Horizon()
 	oldestMs := nowMs - EventRetention.Milliseconds()
 	switch {
 	case from.Now:
-		return e.eventsAfter(ctx, c, newCursor(c, nowMs-1))
+		return e.eventsAfter(ctx, c, newCursor(c, nowMs-1), false)
 	case from.Cursor == "":
-		return e.eventsAfter(ctx, c, newCursor(c, oldestMs))
+		return e.eventsAfter(ctx, c, newCursor(c, oldestMs), false)
 	}
 	at, err := parseCursor(c, from.Cursor)
 	if err != nil {
@@ -85,11 +86,12 @@ func (e *Engine) Events(ctx context.Context, c *catalog.Container, from EventSta
 	if slices.ContainsFunc(at.After, func(p store.EventKey) bool { return p.GoneMs < oldestMs }) {
 		return EventPage{}, ErrEventsGone
 	}
-	return e.eventsAfter(ctx, c, at)
+	return e.eventsAfter(ctx, c, at, true)
 }
 
 // NextEvents returns the page after another one, for a reader that has not paused. It
-// gets all events since then, however far the time has moved.
+// gets all events since then, however far the time has moved, unless there are more than are
+// kept.
 func (e *Engine) NextEvents(ctx context.Context, c *catalog.Container, cursor string) (EventPage, error) {
 	c, err := e.catalog.Current(c.RID)
 	if err != nil {
@@ -99,11 +101,12 @@ func (e *Engine) NextEvents(ctx context.Context, c *catalog.Container, cursor st
 	if err != nil {
 		return EventPage{}, err
 	}
-	return e.eventsAfter(ctx, c, at)
+	return e.eventsAfter(ctx, c, at, true)
 }
 
-// eventsAfter returns the events after a cursor, in order within each partition.
-func (e *Engine) eventsAfter(ctx context.Context, c *catalog.Container, at *eventCursor) (EventPage, error) {
+// eventsAfter returns the events after a cursor, in order within each partition; all of them,
+// or those that are kept.
+func (e *Engine) eventsAfter(ctx context.Context, c *catalog.Container, at *eventCursor, all bool) (EventPage, error) {
 	var page EventPage
 	after := map[int]store.EventKey{}
 	for i := range at.After {
@@ -114,6 +117,9 @@ func (e *Engine) eventsAfter(ctx context.Context, c *catalog.Container, at *even
 		return page, err
 	}
 	for i, part := range parts {
+		if all && part.Missed {
+			return EventPage{}, ErrEventsGone
+		}
 		page.Events = append(page.Events, part.Events...)
 		at.After[i] = part.Next
 		page.More = page.More || part.More
@@ -128,6 +134,7 @@ type eventPart struct {
 	Events []Event
 	Next   store.EventKey
 	More   bool
+	Missed bool
 }
 
 // opEvents returns the events of a partition after its position among those of all.
@@ -136,7 +143,7 @@ var opEvents = newOperation(operation[map[int]store.EventKey, eventPart]{"events
 	if err != nil {
 		return eventPart{}, err
 	}
-	out := eventPart{Next: part.Next, More: part.More}
+	out := eventPart{Next: part.Next, More: part.More, Missed: part.Missed}
 	for _, ev := range part.Events {
 		told := Event{
 			ID: ev.ID, RID: c.RID.ItemRID(ev.Ordinal),

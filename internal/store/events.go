@@ -6,7 +6,8 @@
 //
 //	gone row: {goneMs}{deadlineMs}{lsn}{n} -> ordinal 8, writtenMs 8, ttl of its life 4, identity
 //
-// The identity is removed when it is due to be erased (forget.go).
+// The identity is removed when it is due to be erased (forget.go). Rows are removed when they
+// are old, or too many.
 //
 // An item is gone at its deadline, or, if its deadline had passed already when the
 // container's default TTL was changed, at that change.
@@ -29,6 +30,12 @@ import (
 const (
 	eventRowBytes = 20
 	eventKeyBytes = prefixBytes + 1 + 8 + markBytes
+
+	// KeptEvents is how many events of purged items a partition keeps at most, besides those
+	// of one step of their count and of one moment.
+	KeptEvents = 1_000_000
+	// eventSteps is into how many steps their count is divided.
+	eventSteps = 16
 )
 
 // EventKey orders events. As a cursor it means: after this event.
@@ -109,7 +116,54 @@ func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int
 	if at.GoneMs < pruneMs-pruneEveryMs {
 		pl.pruneMs = pruneMs
 	}
-	return nowMs + pruneEveryMs, nil
+	surplusMs, err := p.kept.surplusBefore(v)
+	if at.GoneMs < surplusMs {
+		pl.pruneMs = max(pl.pruneMs, surplusMs)
+	}
+	return nowMs + pruneEveryMs, err
+}
+
+// keptEvents knows about how many events are kept. It counts the items that were purged since
+// the partition was opened, in steps. So what was kept before is no part of the count, and is
+// removed when there are as many new ones.
+type keptEvents struct {
+	most  int64 // KeptEvents, but in tests
+	steps []eventStep
+}
+
+// eventStep is how many items had been purged when an event was the last one.
+type eventStep struct{ purged, goneMs int64 }
+
+// surplusBefore returns the moment before which there are more events than are kept; 0 if there
+// are not.
+func (k *keptEvents) surplusBefore(v *view) (ms int64, err error) {
+	purged := v.purged.Items
+	if n := len(k.steps); n == 0 || purged-k.steps[n-1].purged >= k.most/eventSteps {
+		last, err := v.lastEvent()
+		if err != nil {
+			return 0, err
+		}
+		k.steps = append(k.steps, eventStep{purged, last.GoneMs})
+	}
+	for len(k.steps) > 1 && purged-k.steps[1].purged >= k.most {
+		k.steps = k.steps[1:]
+	}
+	if first := k.steps[0]; purged-first.purged >= k.most {
+		return first.goneMs, nil
+	}
+	return 0, nil
+}
+
+// lastEvent returns the key of the last event of a purged item.
+func (s stored) lastEvent() (EventKey, error) {
+	lower, upper := s.prefix.space(eventSpace)
+	for e, err := range s.snap.Scan(lower, upper, kv.Reverse) {
+		if err != nil {
+			return EventKey{}, err
+		}
+		return parseEventKey(e.Key)
+	}
+	return EventKey{}, nil
 }
 
 // pruneEveryMs is the least time of events that one range delete removes.
@@ -119,6 +173,7 @@ func (w *writer) prune(beforeMs int64) {
 	if beforeMs > 0 {
 		lower, _ := w.p.prefix.space(eventSpace)
 		removeRange(w.batch, w.p.far, lower, w.p.prefix.appendEventKey(nil, EventKey{GoneMs: beforeMs}))
+		w.meta.PrunedMs = max(w.meta.PrunedMs, beforeMs)
 	}
 }
 
@@ -163,6 +218,8 @@ type EventPage struct {
 	Next EventKey
 	// More reports that there are more events now.
 	More bool
+	// Missed reports that events after the key have been removed.
+	Missed bool
 }
 
 // Events returns at most so many events after a key, in order, up to the clock's horizon.
@@ -186,7 +243,8 @@ func (p *Partition) Events(after EventKey, most int) (EventPage, error) {
 		}
 	}
 	slices.SortFunc(w.events, func(a, b Event) int { return a.Key.compare(b.Key) })
-	page := EventPage{Events: w.events, Next: after}
+	pruned := EventKey{GoneMs: v.meta.PrunedMs - 1, DeadlineMs: never}
+	page := EventPage{Events: w.events, Next: after, Missed: after.compare(pruned) < 0}
 	if len(page.Events) > most {
 		page.Events, w.full = page.Events[:most], true
 	}
@@ -322,11 +380,8 @@ func (w *eventWalk) describe(events []Event) error {
 // pending reports whether the event is of an item that is not purged yet.
 func (e *Event) pending() bool { return e.ID == "" && !e.Erased }
 
-// MaxEventSearch is how many events LastEvent reads at most.
-const MaxEventSearch = 1_000_000
-
 // LastEvent returns the latest event of an item with the given key that was purged, if it
-// is among the latest MaxEventSearch events that are kept, and still has its identity.
+// is among the latest KeptEvents, and still has its identity.
 // Events are in the order of time, so this reads them one by one, the latest first.
 func (p *Partition) LastEvent(ctx context.Context, k Key) (e Event, found bool, err error) {
 	v, err := p.acquire()
@@ -348,7 +403,7 @@ func (p *Partition) LastEvent(ctx context.Context, k Key) (e Event, found bool, 
 			e, err := parseEventRow(row)
 			return e, err == nil, err
 		}
-		if searched++; searched == MaxEventSearch {
+		if searched++; searched == KeptEvents {
 			break
 		}
 	}

@@ -231,3 +231,66 @@ func TestLastEvent(t *testing.T) {
 	}
 	f.checkClean()
 }
+
+// Of more events than are kept, the latest are, whatever their time. A reader that has missed
+// one is told so, also after a restart and in what the partition was split into.
+func TestEventsAreNotTooMany(t *testing.T) {
+	f := newFixture(t, withTTL("10"))
+	const most = 2 * eventSteps
+	f.p.kept.most = most
+	next := 0
+	expire := func(n int) {
+		t.Helper()
+		for range n {
+			f.put(fmt.Sprint(next), "")
+			next++
+			f.advance(time.Second)
+		}
+		f.advance(10 * time.Second)
+		f.purgeAll()
+	}
+	missed := func(after EventKey) bool {
+		t.Helper()
+		page, err := f.p.Events(after, 1)
+		f.must(err)
+		return page.Missed
+	}
+	expire(most / 2)
+	var first, all EventKey
+	f.events(&first, 9)
+	expire(most / 2)
+	if ids := strings.Fields(f.events(&all, 9)); len(ids) != most {
+		t.Errorf("%d events, want %d", len(ids), most)
+	}
+	for range 4 * most {
+		expire(1)
+	}
+	kept := EventKey{}
+	ids := strings.Fields(f.events(&kept, 9))
+	if n := len(ids); n < most || n > most+most/eventSteps+1 || ids[n-1] != fmt.Sprint(next-1) || ids[0] != fmt.Sprint(next-n) {
+		t.Errorf("%d events, want the latest %d: %q", n, most, ids)
+	}
+	oldest, err := f.p.Events(EventKey{}, 1)
+	f.must(err)
+	for _, when := range []string{"", "after a restart: "} {
+		if !missed(EventKey{}) || !missed(first) {
+			t.Errorf("%sa reader that has missed events is not told", when)
+		}
+		if missed(oldest.Events[0].Key) || missed(kept) {
+			t.Errorf("%sa reader is told that it has missed events", when)
+		}
+		f.reopen()
+	}
+
+	// What expires in one moment stays together.
+	f.p.kept.most = most
+	for range 3 * most {
+		f.put(fmt.Sprint(next), "")
+		next++
+	}
+	f.advance(11 * time.Second)
+	f.purgeAll()
+	if n := len(strings.Fields(f.events(&kept, 9))); n != 3*most || missed(EventKey{GoneMs: kept.GoneMs - 1000, DeadlineMs: never}) {
+		t.Errorf("%d events of one moment, want %d", n, 3*most)
+	}
+}

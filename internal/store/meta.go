@@ -37,7 +37,9 @@ type meta struct {
 	// Overfull is how many of those items have no index rows because they have too much to
 	// index.
 	Overfull int64
-	// 10 unused bytes follow, always zero.
+	// PrunedMs is the moment before which events were removed.
+	PrunedMs int64
+	// 2 unused bytes follow, always zero.
 
 	// Commits counts the commits that wrote the row. It tells whether a commit happened.
 	Commits uint64
@@ -51,7 +53,7 @@ type meta struct {
 const indexedAll = math.MaxUint64
 
 // metaBytes is the length of the row: the version, the fields and the unused bytes.
-const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 10 + 8 + positionBytes + markBytes
+const metaBytes = 1 + 4*8 + 8 + 4 + 3*8 + 4 + 8 + 8 + 8 + 2 + 8 + positionBytes + markBytes
 
 func (m *meta) encode() []byte {
 	b := append(make([]byte, 0, metaBytes), metaVersion)
@@ -65,7 +67,8 @@ func (m *meta) encode() []byte {
 	b = binary.BigEndian.AppendUint32(b, m.Generation)
 	b = binary.BigEndian.AppendUint64(b, m.IndexedTo)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Overfull))
-	return m.Marks.append(binary.BigEndian.AppendUint64(append(b, make([]byte, 10)...), m.Commits))
+	b = binary.BigEndian.AppendUint64(b, uint64(m.PrunedMs))
+	return m.Marks.append(binary.BigEndian.AppendUint64(append(b, 0, 0), m.Commits))
 }
 
 // decodeMeta reads what encode wrote.
@@ -80,6 +83,7 @@ func decodeMeta(e kv.Entry) (meta, error) {
 		ContainerDefault: int32(binary.BigEndian.Uint32(raw[40:])),
 		Final:            cuts{int64(number(44)), int64(number(52))}, ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
+		PrunedMs: int64(number(88)),
 		Commits: number(98), Marks: decodeMarks(raw[106:]),
 	}, nil
 }

@@ -131,6 +131,8 @@ type Partition struct {
 
 	// forgottenMs is the time before which events have no identities (forget.go).
 	forgottenMs atomic.Int64
+	// kept limits the events; turn is held for it.
+	kept keptEvents
 
 	mu struct {
 		sync.Mutex
@@ -266,6 +268,7 @@ func open(o Options) (*Partition, []*removal, error) {
 			p.rows.line = append(p.rows.line, o.Container.Ranges[i].Parents...)
 		}
 	}
+	p.kept.most = KeptEvents
 	p.returning.init()
 	go p.loop()
 	return p, under, nil

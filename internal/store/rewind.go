@@ -330,13 +330,13 @@ func (w *writer) rewindItem(i *rewoundItem) {
 	}
 }
 
-// rewindMeta moves the final cuts and the change of settings back, and purge's mark to the
-// first time that an item may have gone back to.
+// rewindMeta moves the final cuts, the change of settings and the first moment of events back,
+// and purge's mark to the first time that an item may have gone back to.
 func (w *writer) rewindMeta(pl *rewindPlan) {
 	m := &w.meta
 	was := m.Final[kindOwn]
 	m.Final = cuts{max(0, m.Final[kindInherits]-(was-pl.Back(was))), pl.Back(was)}
-	m.ChangedMs = pl.Back(m.ChangedMs)
+	m.ChangedMs, m.PrunedMs = pl.Back(m.ChangedMs), pl.Back(m.PrunedMs)
 	if back := (mark{ExpiryMs: pl.Back(pl.FromMs)}); back.before(m.Marks[kindOwn]) {
 		m.Marks[kindOwn] = back
 	}

@@ -673,7 +673,7 @@ func (s *Split) end() error {
 // inherit takes over the state of the partition that was split.
 func (w *writer) inherit(from *meta, log *changeLog) {
 	m := &w.meta
-	m.LSN, m.Marks = from.LSN, from.Marks
+	m.LSN, m.Marks, m.PrunedMs = from.LSN, from.Marks, from.PrunedMs
 	m.ContainerDefault, m.Final, m.ChangedMs = from.ContainerDefault, from.Final, from.ChangedMs
 	if w.log.on = log.on; log.on {
 		w.log.state, w.log.dirty = log.state, true
