@@ -35,7 +35,7 @@ const (
 	// Purge keeps up with what expires: keepUp times the rate of the last second or of the
 	// last deathSeconds, whichever is higher, up to mostKeepUp. So a burst that expires at
 	// once is purged within deathSeconds.
-	keepUp       = 1.5
+	keepUp       = 1.25
 	deathSeconds = 10
 	mostKeepUp   = 12_500
 
