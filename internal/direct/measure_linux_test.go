@@ -37,8 +37,8 @@ import (
 //
 // That is the number of rounds. MAYFLY_MEASURE_CONNECTIONS is how many connections there are
 // (1), MAYFLY_MEASURE_INFLIGHT how many requests each has in flight (8): over HTTP/1.1 there
-// are as many connections as requests. MAYFLY_MEASURE_SYNC=true is for a server that syncs,
-// and MAYFLY_BINARY another binary than that of this tree.
+// are as many connections as requests. The server syncs, as by default, unless
+// MAYFLY_MEASURE_SYNC is false. MAYFLY_BINARY is another binary than that of this tree.
 func TestMeasure(t *testing.T) {
 	rounds := setting(t, "MAYFLY_MEASURE", 0)
 	if rounds == 0 {
@@ -258,7 +258,7 @@ func startBinary(t *testing.T) *testServer {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--sync="+cmp.Or(os.Getenv("MAYFLY_MEASURE_SYNC"), "false"))
+	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--sync="+cmp.Or(os.Getenv("MAYFLY_MEASURE_SYNC"), "true"))
 	cmd.Env = []string{}
 	return startServer(t, cmd)
 }
