@@ -84,7 +84,7 @@ func decodeMeta(e kv.Entry) (meta, error) {
 		Final:            cuts{int64(number(44)), int64(number(52))}, ChangedMs: int64(number(60)),
 		Generation: binary.BigEndian.Uint32(raw[68:]), IndexedTo: number(72), Overfull: int64(number(80)),
 		PrunedMs: int64(number(88)),
-		Commits: number(98), Marks: decodeMarks(raw[106:]),
+		Commits:  number(98), Marks: decodeMarks(raw[106:]),
 	}, nil
 }
 
