@@ -93,6 +93,7 @@ func (w *writer) putEvent(c *current) {
 	w.key = w.p.prefix.appendEventKey(w.key[:0], at)
 	w.batch.Set(w.key, row)
 	w.events = append(w.events, at)
+	w.gone = w.gone.plus(eventStep{1, at.GoneMs})
 }
 
 func appendEventRow(dst []byte, c *current) []byte {
@@ -116,60 +117,76 @@ func (p *Partition) planPrune(v *view, pl *plan, pruneMs, nowMs int64) (next int
 	if at.GoneMs < pruneMs-pruneEveryMs {
 		pl.pruneMs = pruneMs
 	}
-	surplusMs, err := p.kept.surplusBefore(v)
-	if at.GoneMs < surplusMs {
-		pl.pruneMs = max(pl.pruneMs, surplusMs)
-	}
-	return nowMs + pruneEveryMs, err
+	pl.surplus = at.GoneMs < p.surplusBefore(eventStep{})
+	return nowMs + pruneEveryMs, nil
 }
 
-// keptEvents knows about how many events are kept. It counts the items that were purged since
-// the partition was opened, in steps. So what was kept before is no part of the count, and is
+// keptEvents knows about how many events are kept. It counts those that were written since the
+// partition was opened, in steps. So what was there before is no part of the count, and is
 // removed when there are as many new ones.
 type keptEvents struct {
 	most  int64 // KeptEvents, but in tests
 	steps []eventStep
 }
 
-// eventStep is how many items had been purged when an event was the last one.
-type eventStep struct{ purged, goneMs int64 }
+// eventStep is some events that were written one after the other, and the first moment among
+// them: a write may purge its item before those that expired earlier.
+type eventStep struct{ events, goneMs int64 }
 
-// surplusBefore returns the moment before which there are more events than are kept; 0 if there
-// are not.
-func (k *keptEvents) surplusBefore(v *view) (ms int64, err error) {
-	purged := v.purged.Items
-	if n := len(k.steps); n == 0 || purged-k.steps[n-1].purged >= k.most/eventSteps {
-		last, err := v.lastEvent()
-		if err != nil {
-			return 0, err
-		}
-		k.steps = append(k.steps, eventStep{purged, last.GoneMs})
+func (s eventStep) plus(o eventStep) eventStep {
+	switch {
+	case s.events == 0:
+		return o
+	case o.events == 0:
+		return s
 	}
-	for len(k.steps) > 1 && purged-k.steps[1].purged >= k.most {
-		k.steps = k.steps[1:]
-	}
-	if first := k.steps[0]; purged-first.purged >= k.most {
-		return first.goneMs, nil
-	}
-	return 0, nil
+	return eventStep{s.events + o.events, min(s.goneMs, o.goneMs)}
 }
 
-// lastEvent returns the key of the last event of a purged item.
-func (s stored) lastEvent() (EventKey, error) {
-	lower, upper := s.prefix.space(eventSpace)
-	for e, err := range s.snap.Scan(lower, upper, kv.Reverse) {
-		if err != nil {
-			return EventKey{}, err
-		}
-		return parseEventKey(e.Key)
+// add counts events. The oldest steps go when the others are enough.
+func (k *keptEvents) add(s eventStep) {
+	if s.events == 0 {
+		return
 	}
-	return EventKey{}, nil
+	if last := len(k.steps) - 1; last >= 0 && k.steps[last].events < k.most/eventSteps {
+		k.steps[last] = k.steps[last].plus(s)
+	} else {
+		k.steps = append(k.steps, s)
+	}
+	for all := k.all().events; all-k.steps[0].events >= k.most; {
+		all -= k.steps[0].events
+		k.steps = k.steps[1:]
+	}
+}
+
+func (k *keptEvents) all() (all eventStep) {
+	for _, s := range k.steps {
+		all = all.plus(s)
+	}
+	return all
+}
+
+// surplusBefore returns the moment before which there are more events than are kept, given
+// those that are being written; 0 if there are not.
+func (p *Partition) surplusBefore(written eventStep) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.mu.kept.all().plus(written)
+	if all.events < p.mu.kept.most {
+		return 0
+	}
+	return all.goneMs
 }
 
 // pruneEveryMs is the least time of events that one range delete removes.
 const pruneEveryMs = 10 * 60 * 1000
 
-func (w *writer) prune(beforeMs int64) {
+// prune removes the old events of a plan, and those that are too many.
+func (w *writer) prune(pl *plan) {
+	beforeMs := pl.pruneMs
+	if pl.surplus {
+		beforeMs = max(beforeMs, w.p.surplusBefore(w.gone))
+	}
 	if beforeMs > 0 {
 		lower, _ := w.p.prefix.space(eventSpace)
 		removeRange(w.batch, w.p.far, lower, w.p.prefix.appendEventKey(nil, EventKey{GoneMs: beforeMs}))

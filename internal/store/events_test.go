@@ -237,7 +237,7 @@ func TestLastEvent(t *testing.T) {
 func TestEventsAreNotTooMany(t *testing.T) {
 	f := newFixture(t, withTTL("10"))
 	const most = 2 * eventSteps
-	f.p.kept.most = most
+	f.p.mu.kept.most = most
 	next := 0
 	expire := func(n int) {
 		t.Helper()
@@ -283,7 +283,7 @@ func TestEventsAreNotTooMany(t *testing.T) {
 	}
 
 	// What expires in one moment stays together.
-	f.p.kept.most = most
+	f.p.mu.kept.most = most
 	for range 3 * most {
 		f.put(fmt.Sprint(next), "")
 		next++
@@ -292,5 +292,38 @@ func TestEventsAreNotTooMany(t *testing.T) {
 	f.purgeAll()
 	if n := len(strings.Fields(f.events(&kept, 9))); n != 3*most || missed(EventKey{GoneMs: kept.GoneMs - 1000, DeadlineMs: never}) {
 		t.Errorf("%d events of one moment, want %d", n, 3*most)
+	}
+}
+
+// An event of an item that was replaced long before purge came to those that expired before it
+// says nothing about how many events there are after theirs.
+func TestEventsOutOfOrderAreKept(t *testing.T) {
+	for _, grace := range []string{"", `,"undeleteGraceSeconds":30`} {
+		f := newFixture(t, strings.TrimSuffix(withTTL("10"), "}")+grace+"}")
+		const most, items = 2 * eventSteps, 5 * eventSteps
+		f.p.mu.kept.most = most
+		for i := range items {
+			f.put(fmt.Sprint(i), "")
+			f.advance(time.Second)
+		}
+		f.advance(9 * time.Second)
+		last := fmt.Sprint(items - 1)
+		f.put(last, `"ttl":-1`) // which purges the expired one
+		for range 30 {
+			f.advance(time.Second)
+			for {
+				done, err := f.p.Purge(context.Background(), Purge{MaxItems: 1})
+				f.must(err)
+				if !done.More {
+					break
+				}
+			}
+		}
+		var after EventKey
+		ids := strings.Fields(f.events(&after, 9))
+		if n := len(ids); n < most || n > most+most/eventSteps+2 || ids[n-1] != last || ids[0] != fmt.Sprint(items-n) {
+			t.Errorf("grace %q: %d events, want the latest %d: %q", grace, n, most, ids)
+		}
+		f.checkClean()
 	}
 }

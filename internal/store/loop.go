@@ -334,6 +334,7 @@ func (p *Partition) follow(t *tx, reindexed bool) {
 	p.mu.spans.forget(&p.prefix, t.meta.Generation, t.changes)
 	p.track(t.changes)
 	p.mu.journal.note(t)
+	p.mu.kept.add(t.gone)
 	p.subtractPurged(t.purgedItems)
 }
 
@@ -451,7 +452,7 @@ func (w *writer) begin(v *view, at moment) {
 func (w *writer) reset() {
 	w.batch.Reset()
 	w.tx.reset()
-	w.soonestMs, w.purged, w.assisted, w.indexed = never, Amount{}, assisted{}, false
+	w.soonestMs, w.purged, w.assisted, w.gone, w.indexed = never, Amount{}, assisted{}, eventStep{}, false
 }
 
 // finish adds the rows that every group writes, and commits the batch.

@@ -131,8 +131,6 @@ type Partition struct {
 
 	// forgottenMs is the time before which events have no identities (forget.go).
 	forgottenMs atomic.Int64
-	// kept limits the events; turn is held for it.
-	kept keptEvents
 
 	mu struct {
 		sync.Mutex
@@ -143,6 +141,8 @@ type Partition struct {
 		expiredCount expiredCount
 		// soonestMs is when the next item may be purged, or earlier.
 		soonestMs int64
+		// kept limits the events.
+		kept keptEvents
 		// groupMs is the moment of the group under way; never if there is none.
 		groupMs int64
 		tracked map[string]*trackedPath // by encoded path
@@ -268,7 +268,7 @@ func open(o Options) (*Partition, []*removal, error) {
 			p.rows.line = append(p.rows.line, o.Container.Ranges[i].Parents...)
 		}
 	}
-	p.kept.most = KeptEvents
+	p.mu.kept.most = KeptEvents
 	p.returning.init()
 	go p.loop()
 	return p, under, nil

@@ -61,6 +61,7 @@ type plan struct {
 	marks   marks
 	moved   bool   // marks have moved
 	pruneMs int64  // remove events before it; 0 for none
+	surplus bool   // remove those that are too many
 	logTo   uint64 // remove the log of all versions up to this lsn; 0 for none
 
 	done Purged
@@ -98,7 +99,7 @@ func (p *Partition) Purge(ctx context.Context, q Purge) (Purged, error) {
 	if err != nil {
 		return Purged{}, fmt.Errorf("plan a purge: %w", err)
 	}
-	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.logTo > 0 || pl.moved {
+	if len(pl.victims) > 0 || len(pl.stale) > 0 || pl.pruneMs > 0 || pl.surplus || pl.logTo > 0 || pl.moved {
 		_, err := p.submit(ctx, &job{task: &task{do: pl.purge, under: pl.under, awaited: q.Cause == ru.Forced}})
 		if err != nil {
 			p.dueBy(0)
@@ -341,7 +342,7 @@ func (pl *plan) purge(w *writer) error {
 	for _, key := range pl.stale {
 		w.batch.Delete(key, 0)
 	}
-	w.prune(pl.pruneMs)
+	w.prune(pl)
 	w.pruneLog(pl.logTo)
 	w.meta.Marks = pl.marks
 	if w.batch.Len() == 0 && pl.marks.farBeyond(w.marked) { // the marks alone are worth a commit

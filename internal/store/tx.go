@@ -44,6 +44,7 @@ type state struct {
 	soonestMs int64  // when the first of the items written may be purged
 	purged    Amount // expired items that were removed or undeleted
 	assisted  assisted
+	gone      eventStep // events of items that were purged
 }
 
 // assisted is the work of purging expired items that writes replaced.
