@@ -95,16 +95,27 @@ func (p *eventPrinter) print(l *eventLine, raw []byte) error {
 		if p.json {
 			return nil
 		}
-		_, err := fmt.Fprintf(p.w, "%s  %s  %s  %s\n", l.GoneAt, plain(l.ID), plain(string(l.PartitionKey)), l.why())
+		_, err := fmt.Fprintf(p.w, "%s  %s  %s\n", l.GoneAt, l.who(), l.why())
 		return err
 	}
 	return nil
 }
 
+// who names the item.
+func (l *eventLine) who() string {
+	if l.ID == "" {
+		return "(erased)"
+	}
+	return plain(l.ID) + "  " + plain(string(l.PartitionKey))
+}
+
 // why says by which TTL an item expired.
 func (l *eventLine) why() string {
 	by := "by its container's TTL"
-	if l.TTL != catalog.TTLAbsent {
+	switch {
+	case l.Source == engine.SourceNamed:
+		by = "by the deadline that it named"
+	case l.TTL != catalog.TTLAbsent:
 		by = "by its own ttl of " + duration(time.Duration(l.TTL)*time.Second)
 	}
 	if l.ExpiredAt != l.GoneAt {

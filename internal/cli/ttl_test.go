@@ -61,3 +61,26 @@ func TestStatusOfExtensions(t *testing.T) {
 		}
 	}
 }
+
+// The lines of events that people read.
+func TestEventLines(t *testing.T) {
+	const lines = `{"type":"expired","id":"1","partitionKey":["ada"],"expiredAt":"x","goneAt":"x","ttl":60,"source":"item"}
+{"type":"expired","id":"2","partitionKey":["ada"],"expiredAt":"w","goneAt":"x","ttl":null,"source":"container"}
+{"type":"expired","id":"3","partitionKey":["ada"],"expiredAt":"x","goneAt":"x","ttl":null,"source":"expireAtPath"}
+{"type":"expired","expiredAt":"x","goneAt":"x","ttl":null,"source":"container"}
+{"type":"cursor","cursor":"c","more":false}
+`
+	const want = `x  1  ["ada"]  by its own ttl of 1m
+x  2  ["ada"]  by its container's TTL, due since w
+x  3  ["ada"]  by the deadline that it named
+x  (erased)  by its container's TTL
+`
+	var b strings.Builder
+	p := &eventPrinter{w: &b}
+	if err := p.printAll(strings.NewReader(lines)); err != nil || b.String() != want {
+		t.Errorf("got\n%swant\n%s%v", b.String(), want, err)
+	}
+	if got := p.summary(); got != "4 items expired" || p.cursor != "c" {
+		t.Errorf("got %q and the cursor %q", got, p.cursor)
+	}
+}

@@ -162,7 +162,7 @@ var opEvents = newOperation(operation[map[int]store.EventKey, eventPart]{"events
 func eventSource(ev *store.Event) string {
 	switch {
 	case ev.Named:
-		return sourceNamed
+		return SourceNamed
 	case ev.TTL == catalog.TTLAbsent:
 		return sourceContainer
 	}

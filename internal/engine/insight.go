@@ -576,7 +576,7 @@ func (x *Explanation) ofPurged(ctx context.Context, p *store.Partition, k store.
 	x.GoneAt, x.GoneAtMs = optional(ev.Key.GoneMs)
 	by := "the TTL of its container"
 	switch x.Source {
-	case sourceNamed:
+	case SourceNamed:
 		by = "the deadline that it named"
 	case sourceItem:
 		by = fmt.Sprintf("its own ttl of %d s", ev.TTL)
@@ -593,7 +593,7 @@ func (x *Explanation) ofPurged(ctx context.Context, p *store.Partition, k store.
 const (
 	sourceItem      = "item"
 	sourceContainer = "container"
-	sourceNamed     = "expireAtPath"
+	SourceNamed     = "expireAtPath"
 	sourceNone      = "none"
 )
 
@@ -613,7 +613,7 @@ func explain(f *store.Expiry) (source, reason string) {
 	case f.Default == catalog.TTLAbsent:
 		reason = "It never expires: its container has no defaultTtl."
 	case f.Named:
-		source, reason = sourceNamed, fmt.Sprintf("It expires at %s, the deadline that it named at the container's expireAtPath when it was last written.", clock.Stamp(f.DeadlineMs))
+		source, reason = SourceNamed, fmt.Sprintf("It expires at %s, the deadline that it named at the container's expireAtPath when it was last written.", clock.Stamp(f.DeadlineMs))
 	case f.Own == catalog.TTLForever:
 		source, reason = sourceItem, "It never expires: its own ttl is -1."
 	case f.Own > 0:
