@@ -56,8 +56,8 @@ type ring struct {
 
 // version tells whether a container has changed.
 type version struct {
-	epoch uint64 // of its settings
-	lsn   uint64 // the sum over its partitions
+	epoch   uint64 // of its settings
+	commits uint64 // the sum over its partitions
 }
 
 // add adds a point. It replaces the last one if that stands for the same time. A point that
@@ -299,8 +299,8 @@ func (e *Engine) observeAll(ctx context.Context, all []*catalog.Container) {
 	}
 }
 
-// look returns the version of a container, and whether purge has no work there. It reads no
-// rows.
+// look returns the version of a container, and whether nothing has expired there that is not
+// purged. It reads no rows.
 func (e *Engine) look(c *catalog.Container, nowMs int64) (v version, quiet bool) {
 	v, quiet = version{epoch: c.Epoch}, true
 	e.mu.RLock()
@@ -310,8 +310,8 @@ func (e *Engine) look(c *catalog.Container, nowMs int64) (v version, quiet bool)
 		if p == nil {
 			return v, false
 		}
-		v.lsn += p.LSN()
-		quiet = quiet && p.PurgeDue() > nowMs
+		v.commits += p.Commits()
+		quiet = quiet && p.ExpiryDue() > nowMs
 	}
 	return v, quiet
 }

@@ -109,3 +109,30 @@ func TestHistoryIsKept(t *testing.T) {
 		}
 	})
 }
+
+// Items expire in a container that nobody writes to: the next point has seen it, whether they
+// are purged at once or after a grace.
+func TestHistorySeesExpiry(t *testing.T) {
+	alive(t, Options{}, func(w *world) {
+		w.container("c", "15", 1)
+		_, err := w.e.CreateContainer(context.Background(), "d", []byte(`{"id":"graced","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":15,"undeleteGraceSeconds":600}`), partitions(1))
+		w.must(err)
+		for _, id := range []string{"c", "graced"} {
+			w.put(id, "k", "1", "")
+		}
+		pass(time.Minute)
+		for _, id := range []string{"c", "graced"} {
+			h, err := w.e.History(context.Background(), w.find(id))
+			w.must(err)
+			if n := len(h.Points); n < 5 {
+				t.Fatalf("%s: %d points", id, n)
+			}
+			for _, p := range h.Points {
+				age := h.NowMs - p.AtMs
+				if live := p.Live.Items == 1; live != (age > 45_000) || id == "graced" && live == (p.Expired.Items == 1) {
+					t.Errorf("%s: %v ms ago there were %+v", id, age, p.Usage)
+				}
+			}
+		}
+	})
+}

@@ -409,6 +409,9 @@ func (p *Partition) Container() *catalog.Container { return p.now().container }
 // LSN returns that of the last published write.
 func (p *Partition) LSN() uint64 { return p.now().meta.LSN }
 
+// Commits returns how many commits have changed the partition: writes, touches and purges.
+func (p *Partition) Commits() uint64 { return p.now().meta.Commits }
+
 // Reconfigure gives the partition new settings of its container. When it returns, all reads
 // and writes that begin later use them, and no write under the old ones can still commit.
 func (p *Partition) Reconfigure(ctx context.Context, c *catalog.Container) error {

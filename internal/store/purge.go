@@ -87,6 +87,16 @@ func (p *Partition) PurgeDue() int64 {
 	return p.mu.soonestMs
 }
 
+// ExpiryDue returns when the next item expires that is not purged, or earlier: PurgeDue without
+// the container's grace.
+func (p *Partition) ExpiryDue() int64 {
+	due := p.PurgeDue()
+	if due == never {
+		return never
+	}
+	return due - graceMs(p.Container())
+}
+
 // Never is the result of PurgeDue if nothing expires.
 const Never = never
 
