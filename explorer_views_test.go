@@ -503,6 +503,27 @@ func TestExplorerFiles(t *testing.T) {
 	b.shows("The array has no end: the file is cut off.")
 }
 
+// A pause of events that is longer than they are kept: the page says so, and begins anew.
+func TestExplorerEventsThatAreGone(t *testing.T) {
+	b, s := openExplorer(t, Options{TestClock: true}, `{"id":"carts","partitionKey":{"paths":["/customer"],"version":2},"defaultTtl":600}`)
+	s.must(t, 201, "POST", "/dbs/shop/colls/carts/docs", `{"id":"first","customer":"ada","ttl":1}`, pk("ada"))
+	if err := s.Clock().Advance(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	b.goTo("#/shop/carts/ttl")
+	b.press("Follow")
+	b.await(`document.querySelector(".events tbody").textContent.includes("first")`)
+	b.eval(`[...document.querySelectorAll("section")].find(s => s.textContent.includes("as they expire")).querySelector("button").click()`)
+	b.shows("Paused. Events are kept for an hour.")
+	if err := s.Clock().Advance(2 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	b.press("Resume")
+	b.shows("some events may be missed")
+	b.press("Follow")
+	b.shows("Following.")
+}
+
 // Both modes of the change feed: differences, deletes and expiries, a pause, a time to begin.
 func TestExplorerFeed(t *testing.T) {
 	b, s := openExplorer(t, Options{TestClock: true}, `{"id":"carts","partitionKey":{"paths":["/customer"],"version":2},"defaultTtl":3600,"changeFeedPolicy":{"retentionDuration":60}}`)

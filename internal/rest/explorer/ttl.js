@@ -371,7 +371,8 @@ export async function ttlView(main, ctx) {
     }
   }
 
-  // Events as they happen. A pause keeps the cursor, so that nothing is missed.
+  // Events as they happen. A pause keeps the cursor. If events after it were removed meanwhile,
+  // the server says so, and the next reading begins anew.
 
   function eventsCard() {
     const list = el("tbody", {}),
@@ -392,7 +393,7 @@ export async function ttlView(main, ctx) {
       run?.abort();
       run = null;
       toggle.textContent = cursor ? "Resume" : "Follow";
-      state.textContent = cursor ? "Paused. Nothing will be missed." : "";
+      state.textContent = cursor ? "Paused. Events are kept for an hour." : "";
     };
     signal.addEventListener("abort", () => run?.abort());
 
@@ -411,11 +412,12 @@ export async function ttlView(main, ctx) {
           rest = lines.pop() ?? "";
           for (const l of lines.map(text => JSON.parse(text))) {
             if (l.type === "cursor") cursor = l.cursor;
-            else if (l.type === "error") throw new Error(l.message);
+            else if (l.type === "error") throw new api.Refusal(l.code === "Gone" ? 410 : 500, 0, l.message);
             else add(l);
           }
         }
       } catch (err) {
+        if (err.status === 410) cursor = null; // what follows it was removed
         if (err.name !== "AbortError") complain(err);
       }
       if (run === mine) stop();
