@@ -224,3 +224,22 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+// Items in their container's grace are no debt: purge may not take them, and no write pays.
+func TestGraceIsNoDebt(t *testing.T) {
+	alive(t, Options{PurgeDebt: debtLimit}, func(w *world) {
+		w.database("d")
+		_, err := w.e.CreateContainer(context.Background(), "d", []byte(`{"id":"c","partitionKey":{"paths":["/pk"],"version":2},"defaultTtl":5,"undeleteGraceSeconds":60}`), partitions(1))
+		w.must(err)
+		w.writes(800, 0)
+		pass(6 * time.Second)
+		if s := w.status("c"); s.Expired.Items != 800 || s.Purge.Debt.Bytes != 0 || s.Purge.LagSeconds != 0 {
+			t.Errorf("in the grace: %+v", s)
+		}
+		w.pausePurge(nil, true)
+		pass(time.Minute)
+		if s := w.status("c"); s.Expired.Items != 800 || s.Purge.Debt.Bytes == 0 || s.Purge.LagSeconds == 0 {
+			t.Errorf("after the grace: %+v", s)
+		}
+	})
+}

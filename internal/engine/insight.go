@@ -152,7 +152,7 @@ type partStatus struct {
 }
 
 // opStatus reports on a partition.
-var opStatus = newOperation(operation[int, partStatus]{"status", func(_ context.Context, e *Engine, _ *catalog.Container, i int, p *store.Partition, _ int) (s partStatus, err error) {
+var opStatus = newOperation(operation[int, partStatus]{"status", func(_ context.Context, e *Engine, c *catalog.Container, i int, p *store.Partition, _ int) (s partStatus, err error) {
 	nowMs := e.clock.Now()
 	s.ID = catalog.RangeID(i)
 	if s.Usage, err = p.Usage(nowMs); err != nil {
@@ -165,7 +165,7 @@ var opStatus = newOperation(operation[int, partStatus]{"status", func(_ context.
 	if err != nil {
 		return s, err
 	}
-	if e.clock.Horizon() < nowMs { // what is in doubt is no debt
+	if e.clock.Horizon() < nowMs || c.UndeleteGrace > 0 { // what is in doubt, or in its grace, is no debt
 		backlog, err := p.Backlog()
 		s.Backlog = backlog.Usage
 		return s, err

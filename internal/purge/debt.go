@@ -70,7 +70,7 @@ func (p *Purger) limitOf(live int64, partitions int) (from, most int64) {
 	return int64(payFrom * float64(most)), most
 }
 
-// DebtOf returns the debt of a container with what each of its partitions holds.
+// DebtOf returns the debt of a container with the backlog of each of its partitions.
 func (p *Purger) DebtOf(rid catalog.ContainerRID, usage []store.Usage) Debt {
 	var d Debt
 	for _, u := range usage {
