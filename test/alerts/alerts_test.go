@@ -138,7 +138,7 @@ func TestAlerts(t *testing.T) {
 		want   string
 	}{
 		{"the server is down", set(0), []string{`__name__="up"`}, "MayflyDown"},
-		{"a backlog", set(2 << 30), []string{"ttl_expired_pending_bytes"}, "MayflyPurgeBacklog"},
+		{"items in their grace", set(2 << 30), []string{"ttl_expired_pending_bytes"}, ""},
 		{"debt", set(1), []string{"ttl_purge_debt_bytes"}, "MayflyPurgeDebt"},
 		{"writes pay", grow(5), []string{"ttl_purged_items_total", `reason="debt"`}, "MayflyWritesPayForPurge"},
 		{"purge is at work", grow(5), []string{"ttl_purged_items_total", `reason="sweep"`}, ""},
@@ -154,6 +154,7 @@ func TestAlerts(t *testing.T) {
 	} {
 		expect(c.what, well.with(t, c.change, c.series...), c.want)
 	}
+	expect("a backlog", well.with(t, set(2<<30), "ttl_expired_pending_bytes").with(t, set(120), "ttl_purge_lag_seconds"), "MayflyPurgeBacklog")
 	// While the clock is in doubt, purge has to wait, and its lag is no news.
 	doubtful := late.with(t, set(3600), "ttl_clock_doubt_seconds").with(t, set(2<<30), "ttl_expired_pending_bytes").with(t, set(1), "ttl_clock_guard_state")
 	expect("lag in doubt", doubtful, "MayflyClockInDoubt")
