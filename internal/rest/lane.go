@@ -266,8 +266,9 @@ func (l *lane) limit(by *time.Time, d time.Duration, set func(time.Time) error) 
 
 // laneBody is the body of a request.
 type laneBody struct {
-	lane *lane
-	left int64
+	lane  *lane
+	left  int64
+	timed bool // its time limit is set
 }
 
 // Read implements io.Reader.
@@ -281,8 +282,11 @@ func (b *laneBody) Read(p []byte) (int, error) {
 	}
 	n, err := copy(p, l.buffer[l.start:l.end]), error(nil)
 	if l.start += n; n == 0 && len(p) > 0 {
-		if err = l.limit(&l.readBy, l.all.http.ReadTimeout, l.conn.SetReadDeadline); err != nil {
-			return 0, err
+		if !b.timed { // until now the limit was that of the head
+			b.timed, l.readBy = true, time.Now().Add(l.all.http.ReadTimeout)
+			if err = l.conn.SetReadDeadline(l.readBy); err != nil {
+				return 0, err
+			}
 		}
 		n, err = l.conn.Read(p)
 		if errors.Is(err, io.EOF) {

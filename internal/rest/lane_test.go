@@ -457,3 +457,41 @@ func TestLaneTimeLimits(t *testing.T) {
 		_ = conn.Close()
 	}
 }
+
+// A body has the time of a body, also after a head that came in pieces, as that of every
+// connection does whose first bytes tell its protocol.
+func TestLaneBodyAfterHeadInPieces(t *testing.T) {
+	pair, err := tls.X509KeyPair(testCertificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, l := NewServer(http.HandlerFunc(echo), pair, func(c *Channel) { _ = c.Close() }, slog.New(slog.DiscardHandler)), listenLoopback(t)
+	s.http.ReadHeaderTimeout = 200 * time.Millisecond
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() {
+		_ = s.Shutdown(t.Context())
+		<-served
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(conn, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * s.http.ReadHeaderTimeout)
+	if _, err := io.WriteString(conn, "cde"); err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if got, err := io.ReadAll(a.Body); string(got) != "POST /a abcde" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
