@@ -173,6 +173,7 @@ func (x *exchange) read() (passed bool, err error) {
 		x.ch.run(x)
 		return true, nil
 	}
+	x.release() // what is dropped, or waits, does not execute
 	err = x.ch.drop(length)
 	x.refuse(refusal)
 	return true, err
@@ -262,22 +263,21 @@ func (x *exchange) execute() {
 	x.answer()
 }
 
-// refuse answers with an error, later if the client has failed to authenticate often.
+// refuse answers with an error, later if the client has failed to authenticate often. The
+// reader waits: as over HTTP/1.1, a connection has one such request at a time, and not many
+// that wait for each other.
 func (x *exchange) refuse(err error) {
 	var failed *unauthenticated
-	if !errors.As(err, &failed) || failed.wait <= 0 {
-		x.answerError(err)
-		return
-	}
-	x.ch.s.running.Go(func() {
+	if errors.As(err, &failed) && failed.wait > 0 {
+		x.ch.flush()
 		wait := time.NewTimer(failed.wait)
 		defer wait.Stop()
 		select {
 		case <-wait.C:
 		case <-x.ch.ctx.Done():
 		}
-		x.answerError(err)
-	})
+	}
+	x.answerError(err)
 }
 
 // recovered answers after a panic: this client gets status 500 and the log the stack.

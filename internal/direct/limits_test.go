@@ -333,3 +333,54 @@ func TestRequestsExecuting(t *testing.T) {
 		}
 	})
 }
+
+// Refusals that wait, since their clients have no credential, take no place of requests that
+// execute, and a channel has one of them at a time.
+func TestStrangersDoNotExecute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limitsServer(t)
+		const channels, requests = 3, 40
+		unsigned := rntbd.AppendText(nil, rntbd.RequestDatabaseName, "d")
+		unsigned = rntbd.AppendText(unsigned, rntbd.RequestCollectionName, "c")
+		frame := (&directclient.Request{Resource: rntbd.Document, Operation: rntbd.ReadFeed, Tokens: unsigned}).Frame(1)
+		var all sync.WaitGroup
+		began := time.Now()
+		for range channels {
+			c := s.opened(t)
+			all.Go(func() {
+				for range requests {
+					if status := statusOf(t, c); status != 401 {
+						t.Errorf("a stranger was answered with %d", status)
+					}
+				}
+				_ = c.Close()
+			})
+			all.Go(func() {
+				for range requests {
+					if _, err := c.Write(frame); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(5*time.Second + time.Second/2)
+		synctest.Wait()
+		if n := len(s.executing); n != 0 {
+			t.Errorf("%d refused requests have places of requests that execute", n)
+		}
+		s.mu.Lock()
+		for ch := range s.mu.channels {
+			ch.mu.Lock()
+			if n := ch.mu.inFlight; n != 1 {
+				t.Errorf("%d refused requests of a channel wait", n)
+			}
+			ch.mu.Unlock()
+		}
+		s.mu.Unlock()
+		all.Wait()
+		if took := time.Since(began); took < (requests-11)*time.Second || took > requests*time.Second {
+			t.Errorf("%d refusals took %s", requests, took)
+		}
+		s.Close()
+	})
+}
