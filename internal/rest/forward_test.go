@@ -423,9 +423,9 @@ func TestWritesAreSentOnce(t *testing.T) {
 		var sent atomic.Int64
 		broken := fakeNode(t, "broken", func(conn net.Conn, r *http.Request) {
 			sent.Add(1)
+			w.own("b") // the next node has it, before the client is answered
 			_, _ = io.WriteString(conn, reply)
 			_ = conn.Close()
-			w.own("b") // the next node has it
 		})
 		w.own(broken)
 		a := w.nodes["a"].call(t, "POST", "/dbs/d/colls/c/docs", `{"id":"i","pk":"p"}`, pk("p"), 408)
