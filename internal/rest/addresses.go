@@ -54,6 +54,7 @@ func (x *exchange) serveAddresses() error {
 	if err != nil {
 		return x.unauthenticated(err)
 	}
+	x.known = true
 	// The addresses of a container's partitions are as open as their ranges, and those of
 	// the metadata as open as the account.
 	x.Row = api.Lookup(api.AccountResource, api.Read)

@@ -84,8 +84,19 @@ func (x *exchange) unauthenticated(err error) error {
 		wait = min(wait, maxStreamPause)
 		x.w.Header()["Connection"] = []string{"close"} // once its streams have ended
 	}
-	x.pause(wait)
+	if wait > 0 {
+		x.spare()
+		x.pause(wait)
+	}
 	return err
+}
+
+// spare lets the connection go for another one while it waits for a client that has shown no
+// valid credential.
+func (x *exchange) spare() {
+	if conn := soleConn(x.r); conn != nil && !x.known {
+		conn.spare()
+	}
 }
 
 // Unauthenticated counts a request that was refused for its credential, on any transport.

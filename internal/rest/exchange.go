@@ -193,6 +193,7 @@ func (x *exchange) writeEmpty(status int) {
 func (x *exchange) begin(status int) {
 	x.wrote, x.status = true, status
 	x.hurry()
+	x.spare()
 	x.placeFields()
 	x.w.WriteHeader(status)
 }
@@ -219,6 +220,7 @@ func (x *exchange) bodyUpTo(limit int) ([]byte, error) {
 	} else if n >= 0 {
 		most = int(n)
 	}
+	x.spare()
 	x.Share.AwaitClient(true)
 	body, err := x.Receive(x.r.Body, most)
 	x.Share.AwaitClient(false)

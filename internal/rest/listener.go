@@ -13,7 +13,8 @@
 //     idle. If it lingers after the caller has closed it, it is the Splitter's again.
 //  3. The Splitter closes connections that are not busy: the one that has been idle
 //     longest for a new one, and all of them when it stops. It never closes a busy one.
-//     When it stops, it leaves those of HTTP/2 to http.Server, which says goodbye.
+//     When it stops, it leaves those of HTTP/2 to http.Server, which says goodbye. While
+//     the server waits for a client without a valid credential, its connection is not busy.
 //  4. Once Close has returned, no goroutine of the Splitter is left.
 
 package rest

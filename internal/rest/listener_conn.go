@@ -129,7 +129,22 @@ const (
 // idle records that no request is under way.
 func (c *splitConn) idle() {
 	c.lingers.Store(false)
-	c.idleSince.Store(max(int64(time.Since(c.splitter.born)), 1))
+	if since := c.idleSince.Load(); since != dropped {
+		c.idleSince.CompareAndSwap(since, c.now())
+	}
+}
+
+// now is the present moment for idleSince.
+func (c *splitConn) now() int64 { return max(int64(time.Since(c.splitter.born)), 1) }
+
+// spare records that the request under way waits for a client without a valid credential, so
+// that the connection may be closed as if it were idle. Otherwise such clients could keep
+// all connections busy: by not sending the rest of a body, not reading answers, or having
+// refusals wait. It does not concern other nodes, nor streams, which streams.go bounds.
+func (c *splitConn) spare() {
+	if !c.shared.Load() && c.link.Load() == nil {
+		c.idleSince.CompareAndSwap(busy, c.now())
+	}
 }
 
 // begin records that a request has begun. net/http may answer it without calling the

@@ -5,6 +5,7 @@
 package rest
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -192,6 +193,63 @@ func TestSplitLetsTheIdlestGo(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Clients without a valid credential cannot keep others out: they are closed for them,
+// whatever they have the server wait for.
+func TestStrangersMakeRoom(t *testing.T) {
+	h := newTestHandler(t)
+	pair, err := tls.X509KeyPair(testCertificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 4
+	for name, request := range map[string]string{
+		"a body that does not come":           "POST /dbs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
+		"a chunk that does not come":          "POST /dbs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n",
+		"a body for a path that is none":      "POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
+		"a body of a sign-in":                 "POST /_explorer/session HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nX-Mayfly-Explorer: 1\r\nContent-Length: 100\r\n\r\n",
+		"refusals that wait":                  strings.Repeat("GET /dbs HTTP/1.1\r\nHost: localhost\r\n\r\n", 40),
+		"refusals that wait, not in the lane": strings.Repeat("GET /dbs HTTP/1.1\r\nHost: localhost\r\nPragma: a\r\n\r\n", 40),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, l := NewServer(h, pair, func(c *Channel) { _ = c.Close() }, slog.New(slog.DiscardHandler)), listenLoopback(t)
+			s.most = most
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(l) }()
+			defer func() {
+				_ = s.Shutdown(t.Context())
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			}()
+			dial := func(text string) net.Conn {
+				c, err := net.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				_ = c.SetDeadline(time.Now().Add(8 * time.Second))
+				if _, err := io.WriteString(c, text); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			for range most {
+				dial(request)
+			}
+			time.Sleep(100 * time.Millisecond)
+			c := dial(rawRequest(t, "GET", "/dbs", nil) + "\r\n")
+			a, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = a.Body.Close(); a.StatusCode != 200 {
+				t.Errorf("answered with %d", a.StatusCode)
+			}
+		})
+	}
 }
 
 // A request that arrives while its connection is closed is not executed: the client could

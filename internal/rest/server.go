@@ -33,6 +33,7 @@ type Server struct {
 	channels func(*Channel)
 	logger   *slog.Logger
 	secure   *tls.Config // of every connection; nothing changes it
+	most     int         // how many connections may be open; 0 for the default
 	// certificate is the one for clients. SetCertificate replaces it.
 	certificate atomic.Pointer[tls.Certificate]
 }
@@ -91,7 +92,7 @@ func (s *Server) AcceptPeers(p *Peers) {
 
 // Serve answers clients on l, which it closes, until Shutdown is called.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(Split(l, s.secure, SplitOptions{Logger: s.logger, Direct: s.channels, Lane: s.lanes.serve}))
+	err := s.http.Serve(Split(l, s.secure, SplitOptions{MaxConns: s.most, Logger: s.logger, Direct: s.channels, Lane: s.lanes.serve}))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
