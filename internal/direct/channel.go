@@ -38,6 +38,10 @@ type channel struct {
 	ctx      context.Context // ends with the channel
 	cancel   context.CancelFunc
 	failures api.Failures // of authentication
+	// trusted says that a request has had a valid credential. Until then the connection counts
+	// as idle, and may be closed for another: what a stranger leaves unfinished must not keep
+	// others out. The reader sets it.
+	trusted bool
 	// idleFrom is when the read deadline of an idle channel was last set.
 	idleFrom time.Time
 	// slowUntil is until when the reader executes no request itself.
@@ -255,8 +259,21 @@ func (ch *channel) begin() error {
 	first := ch.mu.inFlight == 0
 	ch.mu.inFlight++
 	ch.mu.Unlock()
-	if failed || first && !ch.conn.Begin() {
+	if failed || first && ch.trusted && !ch.conn.Begin() {
 		ch.leave(1, 0)
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// trust records that the request that is being read has a valid credential. It returns
+// net.ErrClosed if the connection was closed before: then the request must not be executed.
+func (ch *channel) trust() error {
+	if ch.trusted {
+		return nil
+	}
+	ch.trusted = true
+	if !ch.conn.Begin() {
 		return net.ErrClosed
 	}
 	return nil

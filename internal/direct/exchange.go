@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime/debug"
 	"time"
 
@@ -161,6 +162,9 @@ func (x *exchange) read() (passed bool, err error) {
 		return false, err
 	}
 	refusal := x.admit(length)
+	if errors.Is(refusal, net.ErrClosed) {
+		return false, refusal
+	}
 	if refusal == nil && length > 0 {
 		var left int64
 		if left, err = x.readBody(length); errors.Is(err, memory.ErrFull) {
@@ -210,6 +214,9 @@ func (x *exchange) admit(length int64) error {
 	if err != nil {
 		x.ch.s.Unauthenticated(err)
 		return &unauthenticated{err, x.ch.failures.Add(x.Began)}
+	}
+	if err := x.ch.trust(); err != nil {
+		return err
 	}
 	if err := x.Admit(&g); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ const limitsKey = "a2V5"
 type pipe struct {
 	net.Conn
 	before func()
+	busy   atomic.Bool
 }
 
 func (p *pipe) Read(b []byte) (int, error) {
@@ -31,8 +33,8 @@ func (p *pipe) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-func (p *pipe) Begin() bool         { return true }
-func (p *pipe) Idle()               {}
+func (p *pipe) Begin() bool         { p.busy.Store(true); return true }
+func (p *pipe) Idle()               { p.busy.Store(false) }
 func (p *pipe) BeforeRead(f func()) { p.before = f }
 func (p *pipe) Hold()               {}
 func (p *pipe) Flush() error        { return nil }
@@ -55,6 +57,18 @@ func (s *Server) silent() net.Conn {
 	client, server := net.Pipe()
 	s.Serve(&pipe{Conn: server})
 	return client
+}
+
+// busy returns how many connections must not be closed for others.
+func (s *Server) busy() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ch := range s.mu.channels {
+		if ch.conn.(*pipe).busy.Load() {
+			n++
+		}
+	}
+	return n
 }
 
 // opened is an open channel.
@@ -382,5 +396,46 @@ func TestStrangersDoNotExecute(t *testing.T) {
 			t.Errorf("%d refusals took %s", requests, took)
 		}
 		s.Close()
+	})
+}
+
+// What a client leaves unfinished keeps its connection busy only if it has shown a valid
+// credential: otherwise the connection can be closed for another.
+func TestStrangersAreIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limitsServer(t)
+		create := createFrame(t, "{}")
+		whole := unknownFrame()
+		silent, half, refused, known := s.opened(t), s.opened(t), s.opened(t), s.opened(t)
+		send(t, half, whole[:len(whole)/2])
+		send(t, refused, whole)
+		if status := statusOf(t, refused); status != 400 {
+			t.Errorf("answered with %d", status)
+		}
+		send(t, refused, stranger(t)[:rntbd.HeadBytes])
+		synctest.Wait()
+		if n := s.busy(); n != 0 {
+			t.Errorf("%d connections of strangers are busy", n)
+		}
+		send(t, known, create[:len(create)-1]) // its body is not complete
+		synctest.Wait()
+		if n := s.busy(); n != 1 {
+			t.Errorf("%d connections are busy, want that of the client with a credential", n)
+		}
+		send(t, known, create[len(create)-1:])
+		statusOf(t, known)
+		synctest.Wait()
+		if n := s.busy(); n != 0 {
+			t.Errorf("%d connections are busy after the answer", n)
+		}
+		send(t, known, whole[:1])
+		synctest.Wait()
+		if n := s.busy(); n != 1 {
+			t.Errorf("%d connections are busy during the client's next frame", n)
+		}
+		s.Close()
+		for _, c := range []net.Conn{silent, half, refused, known} {
+			_ = c.Close()
+		}
 	})
 }
