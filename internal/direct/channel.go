@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -208,14 +209,32 @@ func (ch *channel) head(share *memory.Share) (h rntbd.RequestHead, tokens string
 		return h, tokens, err
 	}
 	ch.flush() // there may be no memory for long
-	if err := share.Take(ch.ctx, int64(2*h.Length)); err != nil {
-		return h, "", err
-	}
-	frame := make([]byte, h.Length)
-	if _, err := io.ReadFull(ch.in, frame); err != nil {
+	frame, err := ch.longHead(share, h.Length)
+	if err != nil {
 		return h, "", err
 	}
 	return h, string(frame[rntbd.HeadBytes:]), nil
+}
+
+// longHead reads n bytes of head and tokens. It takes memory as they arrive, for them and for
+// a copy: who announces much and sends nothing, without a credential, must not hold memory
+// that others wait for.
+func (ch *channel) longHead(share *memory.Share, n int) (frame []byte, err error) {
+	for len(frame) < n {
+		from := len(frame)
+		more := min(max(from, readBytes), n-from)
+		if err := share.Take(ch.ctx, int64(2*more)); err != nil {
+			return nil, err
+		}
+		frame = slices.Grow(frame, more)[:from+more]
+		share.AwaitClient(true)
+		_, err = io.ReadFull(ch.in, frame[from:])
+		share.AwaitClient(false)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return frame, nil
 }
 
 // payloadLength reads the length of a payload, which follows it.

@@ -439,3 +439,35 @@ func TestStrangersAreIdle(t *testing.T) {
 		}
 	})
 }
+
+// A stranger that announces a long head holds memory for what it has sent of it, and no more.
+func TestAnnouncedHeadsTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limitsServer(t)
+		tokens := rntbd.AppendText(nil, rntbd.RequestContinuationToken, strings.Repeat("c", rntbd.MaxText))
+		frame := (&directclient.Request{Resource: rntbd.Attachment, Operation: rntbd.Read, Tokens: tokens}).Frame(1)
+		const channels = 20
+		var all []net.Conn
+		for range channels {
+			c := s.opened(t)
+			send(t, c, frame[:rntbd.HeadBytes])
+			all = append(all, c)
+		}
+		synctest.Wait()
+		if use := s.Memory.Use(); use.Held != 0 || use.Waiting != 0 {
+			t.Errorf("%d heads of %d bytes hold %d bytes, and %d wait", channels, len(frame), use.Held, use.Waiting)
+		}
+		for _, c := range all {
+			send(t, c, frame[rntbd.HeadBytes:])
+			if status := statusOf(t, c); status != 400 {
+				t.Errorf("a long head was answered with %d", status)
+			}
+			_ = c.Close()
+		}
+		synctest.Wait()
+		if use := s.Memory.Use(); use.Held != 0 {
+			t.Errorf("%d bytes are held", use.Held)
+		}
+		s.Close()
+	})
+}
