@@ -138,6 +138,9 @@ type array struct {
 	over bool
 }
 
+// errCutOff is why an array cannot be read to its end.
+var errCutOff = errors.New("the array has no end: the file was cut off")
+
 // resumedArray stands for what was read of an array before.
 const resumedArray = "[0"
 
@@ -165,15 +168,24 @@ func openArray(f io.ReadSeeker, at int64) (rows, error) {
 }
 
 func (a *array) next() (raw []byte, end int64, fault string, err error) {
-	if a.over || !a.d.More() {
-		if _, err := a.d.Token(); err != nil && !a.over {
-			return nil, 0, "", errors.New("the array has no end: the file was cut off")
+	if a.over {
+		return nil, a.base + a.d.InputOffset(), "", io.EOF
+	}
+	if !a.d.More() {
+		if _, err := a.d.Token(); err != nil {
+			return nil, 0, "", errCutOff
+		}
+		if _, err := a.d.Token(); !errors.Is(err, io.EOF) {
+			return nil, 0, "", fmt.Errorf("there is more after the end of the array, at byte %d: a file has one array, or an item on each line", a.base+a.d.InputOffset())
 		}
 		a.over = true
 		return nil, a.base + a.d.InputOffset(), "", io.EOF
 	}
 	a.raw = a.raw[:0]
-	if err := a.d.Decode(&a.raw); err != nil {
+	switch err := a.d.Decode(&a.raw); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // io.EOF would mean that the array has ended
+		return nil, 0, "", errCutOff
+	case err != nil:
 		return nil, 0, "", fmt.Errorf("the array cannot be read on at byte %d: %w", a.base+a.d.InputOffset(), err)
 	}
 	return a.raw, a.base + a.d.InputOffset(), "", nil

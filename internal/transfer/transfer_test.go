@@ -539,6 +539,31 @@ func TestRejectedRows(t *testing.T) {
 	}
 }
 
+// An array that does not end where its file ends is no success, wherever the file was cut off.
+func TestArrayWithoutItsEnd(t *testing.T) {
+	s := start(t)
+	s.make(t, plainCarts, 0)
+	for text, want := range map[string]string{
+		`[`:                                  "cut off",
+		`[{"id":"1","pk":"a"}`:               "cut off",
+		`[{"id":"1","pk":"a"},`:              "cut off",
+		`[{"id":"1","pk":"a"},` + "\n":       "cut off",
+		`[{"id":"1","pk":"a"},{"id":"2","p`:  "cut off",
+		`[{"id":"1","pk":"a"}] [{"id":"2"}]`: "more after the end",
+		`[{"id":"1","pk":"a"}]]`:             "more after the end",
+		`[{"id":"1","pk":"a"}]` + "\n\n":     "",
+	} {
+		place := filepath.Join(t.TempDir(), "carts.json")
+		if err := os.WriteFile(place, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Import(t.Context(), s.importOptions(t, place))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // A server without bulk requests gets the items one by one.
 func TestTargetWithoutBulk(t *testing.T) {
 	from, to := start(t), start(t)
