@@ -231,7 +231,7 @@ func (i *importing) rows(ctx context.Context, n client.Name, name string) (err e
 	if form == "" {
 		form = FormatOf(name)
 	}
-	from, err := openRows(f, form, p.Bytes)
+	from, err := openRows(f, form, position{p.Bytes, p.Rows})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -251,29 +251,26 @@ func (i *importing) rows(ctx context.Context, n client.Name, name string) (err e
 
 // feed gives the rows of a file to a sink.
 func (i *importing) feed(s *sink, from rows, l *lives, p *part, name string) error {
-	at, begun, count := p.Bytes, p.Bytes, p.Rows
+	at, begun := position{p.Bytes, p.Rows}, p.Bytes
 	for {
 		g := s.begin()
 		var err error
 		for !s.full(g) {
-			var raw []byte
-			var fault string
-			end := at
-			if raw, end, fault, err = from.next(); err != nil {
+			var read fileRow
+			if read, err = from.next(); err != nil {
 				break
 			}
-			count++
-			if err := i.row(s, g, l, raw, at, count, fault); err != nil {
+			if err := i.row(s, g, l, read, at.bytes); err != nil {
 				return err
 			}
-			at = end
+			at = read.end
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		upTo, rows := at, count
-		g.done, begun = upTo-begun, upTo
-		g.mark = func() { p.Bytes, p.Rows = upTo, rows }
+		upTo := at
+		g.done, begun = upTo.bytes-begun, upTo.bytes
+		g.mark = func() { p.Bytes, p.Rows = upTo.bytes, upTo.lines }
 		if failed := s.put(g); failed != nil {
 			return failed
 		}
@@ -283,10 +280,11 @@ func (i *importing) feed(s *sink, from rows, l *lives, p *part, name string) err
 	}
 }
 
-// row adds a row of a file to a group.
-func (i *importing) row(s *sink, g *group, l *lives, raw []byte, at, line int64, fault string) error {
-	r := row{line: line, fault: fault}
-	if fault != "" {
+// row adds a row of a file, which begins behind so many bytes, to a group.
+func (i *importing) row(s *sink, g *group, l *lives, read fileRow, at int64) error {
+	raw := read.raw
+	r := row{line: read.line, fault: read.fault}
+	if read.fault != "" {
 		r.raw = slices.Clone(raw)
 		s.add(g, r)
 		return nil

@@ -7,14 +7,11 @@ package transfer
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/mayflydb/mayfly/internal/value"
 )
 
 // Format is the form of a file.
@@ -43,18 +40,37 @@ func FormatOf(name string) Format {
 // maxRowBytes bounds a row of a file: an item has 2 MiB, and may be written with escapes.
 const maxRowBytes = 16 << 20
 
+// readAhead is how much of a file is read at once.
+const readAhead = 256 << 10
+
+var tooLongFault = fmt.Sprintf("the line is longer than %d bytes", maxRowBytes)
+
 // rows reads the rows of a file, one after the other.
 type rows interface {
-	// next returns the next row, which is valid until the next call, and the number of bytes
-	// up to its end. A fault is why the row cannot be read; the rows after it can. At the end
-	// the error is io.EOF.
-	next() (raw []byte, end int64, fault string, err error)
+	// next returns the next row. At the end the error is io.EOF.
+	next() (fileRow, error)
 }
 
-// openRows begins to read at a position that an earlier end named.
-func openRows(f io.ReadSeeker, form Format, at int64) (rows, error) {
+// fileRow is a row of a file.
+type fileRow struct {
+	// raw is an item as JSON; of a row with a fault its text, if that is known. It is valid
+	// until the next row is read.
+	raw []byte
+	// line is the line that the row begins on; of an array, which element it is.
+	line int64
+	// end is where the row ends, for openRows.
+	end position
+	// fault is why the row cannot be read. The rows after it can.
+	fault string
+}
+
+// position is a place in a file: how many bytes and lines (of an array, elements) are before it.
+type position struct{ bytes, lines int64 }
+
+// openRows begins to read at the end of an earlier row, or at the beginning.
+func openRows(f io.ReadSeeker, form Format, at position) (rows, error) {
 	var head []byte
-	if form != CSV || at > 0 {
+	if form != CSV || at.bytes > 0 {
 		var b [512]byte
 		n, err := io.ReadFull(f, b[:])
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
@@ -77,28 +93,28 @@ func openRows(f io.ReadSeeker, form Format, at int64) (rows, error) {
 	case JSON:
 		return openArray(f, at)
 	}
-	if _, err := f.Seek(at, io.SeekStart); err != nil {
+	if _, err := f.Seek(at.bytes, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return &lines{r: bufio.NewReaderSize(f, 256<<10), end: at}, nil
+	return &lines{r: bufio.NewReaderSize(f, readAhead), end: at}, nil
 }
 
 // lines is rows of JSON, one on each line.
 type lines struct {
 	r     *bufio.Reader
-	end   int64
+	end   position
 	spill []byte
 }
 
 var utf8Mark = []byte("\ufeff")
 
-func (l *lines) next() (raw []byte, end int64, fault string, err error) {
+func (l *lines) next() (fileRow, error) {
 	for {
 		line, err := l.r.ReadSlice('\n')
 		l.spill = l.spill[:0]
 		tooLong := false
 		for errors.Is(err, bufio.ErrBufferFull) {
-			l.end += int64(len(line))
+			l.end.bytes += int64(len(line))
 			if tooLong = tooLong || len(l.spill)+len(line) > maxRowBytes; tooLong {
 				l.spill = l.spill[:0]
 			} else {
@@ -107,12 +123,15 @@ func (l *lines) next() (raw []byte, end int64, fault string, err error) {
 			line, err = l.r.ReadSlice('\n')
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, l.end, "", err
+			return fileRow{}, err
 		}
-		first := l.end == 0 && len(l.spill) == 0
-		l.end += int64(len(line))
+		first := l.end.bytes == 0 && len(l.spill) == 0
+		l.end.bytes += int64(len(line))
+		l.end.lines++
+		row := fileRow{line: l.end.lines, end: l.end}
 		if tooLong {
-			return nil, l.end, fmt.Sprintf("the line is longer than %d bytes", maxRowBytes), nil
+			row.fault = tooLongFault
+			return row, nil
 		}
 		if len(l.spill) > 0 {
 			l.spill = append(l.spill, line...)
@@ -121,11 +140,11 @@ func (l *lines) next() (raw []byte, end int64, fault string, err error) {
 		if first {
 			line = bytes.TrimPrefix(line, utf8Mark)
 		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			return text, l.end, "", nil
+		if row.raw = bytes.TrimSpace(line); len(row.raw) > 0 {
+			return row, nil
 		}
 		if err != nil {
-			return nil, l.end, "", io.EOF
+			return fileRow{}, io.EOF
 		}
 	}
 }
@@ -135,6 +154,7 @@ type array struct {
 	d    *json.Decoder
 	base int64 // what the decoder's offsets lack
 	raw  json.RawMessage
+	read int64 // elements
 	over bool
 }
 
@@ -144,9 +164,9 @@ var errCutOff = errors.New("the array has no end: the file was cut off")
 // resumedArray stands for what was read of an array before.
 const resumedArray = "[0"
 
-func openArray(f io.ReadSeeker, at int64) (rows, error) {
-	if at == 0 {
-		r := bufio.NewReaderSize(f, 256<<10)
+func openArray(f io.ReadSeeker, at position) (rows, error) {
+	if at.bytes == 0 {
+		r := bufio.NewReaderSize(f, readAhead)
 		skipped := int64(0)
 		if mark, err := r.Peek(len(utf8Mark)); err == nil && bytes.Equal(mark, utf8Mark) {
 			n, _ := r.Discard(len(utf8Mark))
@@ -156,10 +176,10 @@ func openArray(f io.ReadSeeker, at int64) (rows, error) {
 		_, err := a.d.Token()
 		return a, err
 	}
-	if _, err := f.Seek(at, io.SeekStart); err != nil {
+	if _, err := f.Seek(at.bytes, io.SeekStart); err != nil {
 		return nil, err
 	}
-	a := &array{d: json.NewDecoder(io.MultiReader(strings.NewReader(resumedArray), f)), base: at - int64(len(resumedArray))}
+	a := &array{d: json.NewDecoder(io.MultiReader(strings.NewReader(resumedArray), f)), base: at.bytes - int64(len(resumedArray)), read: at.lines}
 	if _, err := a.d.Token(); err != nil {
 		return nil, err
 	}
@@ -167,100 +187,27 @@ func openArray(f io.ReadSeeker, at int64) (rows, error) {
 	return a, err
 }
 
-func (a *array) next() (raw []byte, end int64, fault string, err error) {
+func (a *array) next() (fileRow, error) {
 	if a.over {
-		return nil, a.base + a.d.InputOffset(), "", io.EOF
+		return fileRow{}, io.EOF
 	}
 	if !a.d.More() {
 		if _, err := a.d.Token(); err != nil {
-			return nil, 0, "", errCutOff
+			return fileRow{}, errCutOff
 		}
 		if _, err := a.d.Token(); !errors.Is(err, io.EOF) {
-			return nil, 0, "", fmt.Errorf("there is more after the end of the array, at byte %d: a file has one array, or an item on each line", a.base+a.d.InputOffset())
+			return fileRow{}, fmt.Errorf("there is more after the end of the array, at byte %d: a file has one array, or an item on each line", a.base+a.d.InputOffset())
 		}
 		a.over = true
-		return nil, a.base + a.d.InputOffset(), "", io.EOF
+		return fileRow{}, io.EOF
 	}
 	a.raw = a.raw[:0]
 	switch err := a.d.Decode(&a.raw); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // io.EOF would mean that the array has ended
-		return nil, 0, "", errCutOff
+		return fileRow{}, errCutOff
 	case err != nil:
-		return nil, 0, "", fmt.Errorf("the array cannot be read on at byte %d: %w", a.base+a.d.InputOffset(), err)
+		return fileRow{}, fmt.Errorf("the array cannot be read on at byte %d: %w", a.base+a.d.InputOffset(), err)
 	}
-	return a.raw, a.base + a.d.InputOffset(), "", nil
-}
-
-// table is the rows of a CSV file, whose first line names the properties.
-type table struct {
-	r    *csv.Reader
-	base int64
-	// names are the properties.
-	names []string
-	row   []byte
-}
-
-func openCSV(f io.ReadSeeker, at int64) (rows, error) {
-	t := &table{r: csv.NewReader(f)}
-	names, err := t.r.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, errors.New("the file is empty: its first line must name the properties")
-	}
-	if err != nil {
-		return nil, err
-	}
-	names[0] = strings.TrimPrefix(names[0], string(utf8Mark))
-	t.names = names
-	if at > 0 {
-		if _, err := f.Seek(at, io.SeekStart); err != nil {
-			return nil, err
-		}
-		t.r, t.base = csv.NewReader(f), at
-	}
-	t.r.FieldsPerRecord = -1
-	return t, nil
-}
-
-func (t *table) next() (raw []byte, end int64, fault string, err error) {
-	cells, err := t.r.Read()
-	end = t.base + t.r.InputOffset()
-	var bad *csv.ParseError
-	switch {
-	case errors.As(err, &bad):
-		return nil, end, bad.Err.Error(), nil
-	case err != nil:
-		return nil, end, "", err
-	case len(cells) > len(t.names):
-		return nil, end, fmt.Sprintf("the row has %d cells for %d properties", len(cells), len(t.names)), nil
-	}
-	t.row = append(t.row[:0], '{')
-	for i, cell := range cells {
-		if cell == "" {
-			continue // there is no such property
-		}
-		if len(t.row) > 1 {
-			t.row = append(t.row, ',')
-		}
-		t.row = append(value.AppendString(t.row, t.names[i]), ':')
-		t.row = appendCell(t.row, t.names[i], cell)
-	}
-	return append(t.row, '}'), end, "", nil
-}
-
-// appendCell appends what a cell means: JSON if it is JSON, and text otherwise. Ids are text.
-func appendCell(dst []byte, name, cell string) []byte {
-	if name == "id" && cell[0] != '"' || !json.Valid([]byte(cell)) {
-		return value.AppendString(dst, cell)
-	}
-	return append(dst, cell...)
-}
-
-// cellOf is the opposite of appendCell.
-func cellOf(name string, raw []byte) string {
-	v, scalar := value.FromJSON(raw)
-	text, isText := v.Text()
-	if !scalar || !isText || text == "" || text[0] == '"' || name != "id" && json.Valid([]byte(text)) {
-		return string(raw)
-	}
-	return text
+	a.read++
+	return fileRow{raw: a.raw, line: a.read, end: position{a.base + a.d.InputOffset(), a.read}}, nil
 }

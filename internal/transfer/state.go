@@ -47,7 +47,8 @@ type state struct {
 
 // part is how far one container is.
 type part struct {
-	// Bytes is how much of the file was read or written, and Rows how many items.
+	// Bytes is how much of the file was read or written, and Rows how many items; for an
+	// import how many lines.
 	Bytes, Rows int64
 	// Rejected is how long the file with rejected rows is.
 	Rejected int64

@@ -177,7 +177,7 @@ var odd = []string{
 	`{"id":"1","pk":"a"}`, `{"id":"1","pk":"b","n":12}`, `{"id":"12","pk":"a","text":"12","yes":true,"none":null}`,
 	`{"id":"a/b?#%","pk":"ö😀","text":"line\nbreak, \"quote\"","empty":"","list":[1,{"x":"y"}],"e":1e-7,"object":{}}`,
 	`{"id":"\"q\"","pk":"a","text":"\"q\"","word":"true","zero":"007","n":-0.5}`, `{"id":"null","pk":"a","text":" "}`,
-	`{"id":"no key"}`, `{"id":"zero","pk":""}`,
+	`{"id":"no key"}`, `{"id":"zero","pk":""}`, `{"id":"ends","pk":"a","text":"a\r\nb\rc\n","more":"\r\n"}`,
 }
 
 func TestFormatsKeepItems(t *testing.T) {
