@@ -40,6 +40,10 @@ func testItems(t *testing.T, b binary) {
 	}
 	b.ok(t, env, "put", "shop", "carts", file)
 	b.fails(t, env, "409", "put", "shop", "carts", file, "--new")
+	b.fails(t, env, "its property ttl", "put", "shop", "carts", `{"id":"short","customer":"ada"}`, "--ttl=5s")
+	b.fails(t, env, "--key-path", "put", "shop", "--throughput=400")
+	b.fails(t, env, "whole seconds", "put", "none", "carts", "--key-path=/customer", "--ttl=0")
+	b.fails(t, env, "no database 'none'", "get", "none")
 	for want, args := range map[string][]string{
 		"shop      carts      /customer      1h ":     {"ls"},
 		"shop      carts      /customer      1h     ": {"ls", "shop"},

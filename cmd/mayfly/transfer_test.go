@@ -28,12 +28,17 @@ func testTransfer(t *testing.T, b binary) {
 	if err := os.WriteFile(in("in.jsonl"), rows.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := b.fails(t, one, "1 rows were rejected", "import", "shop", "carts", "--from="+in("in.jsonl"), "--rejected="+in("rejected"))
+	o := b.fails(t, one, "1 rows were rejected: "+in("rejected")+" has them", "import", "shop", "carts", "--from="+in("in.jsonl"), "--rejected="+in("rejected"))
 	if !strings.Contains(o.stderr, "imported 1,000 items") {
 		t.Errorf("import says %q", o.stderr)
 	}
 	if raw, err := os.ReadFile(in("rejected")); err != nil || !bytes.Contains(raw, []byte("nonsense")) {
 		t.Errorf("the rejected rows are %q, %v", raw, err)
+	}
+	c := b.command(t, one, "import", "shop", "carts", "--from="+in("in.jsonl"))
+	c.Dir = dir
+	if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), ": shop-carts-rejected.jsonl has them") {
+		t.Errorf("import says %q, %v", said, err)
 	}
 	count := func(env []string) string {
 		return b.ok(t, env, "query", "shop", "carts", "SELECT VALUE COUNT(1) FROM c")
@@ -42,7 +47,9 @@ func testTransfer(t *testing.T, b binary) {
 	b.ok(t, one, "export", "shop", "carts", "--to="+in("out.csv"))
 	b.fails(t, one, "the file exists", "export", "shop", "carts", "--to="+in("out.csv"))
 	b.fails(t, one, "slash at its end", "export", "shop")
-	b.fails(t, two, "mayfly put shop carts", "import", "shop", "carts", "--from="+in("out.csv"))
+	if o := b.fails(t, two, "mayfly put shop carts", "import", "shop", "carts", "--from="+in("out.csv")); !strings.Contains(o.stderr, ". To make the container: ") {
+		t.Errorf("import into nothing says %q", o.stderr)
+	}
 	b.fails(t, two, "name the database and the container", "import", "--from="+in("out.csv"))
 	b.ok(t, two, "put", "shop", "carts", "--key-path=/customer")
 	b.ok(t, two, "import", "shop", "carts", "--from="+in("out.csv"))
@@ -50,7 +57,7 @@ func testTransfer(t *testing.T, b binary) {
 		t.Errorf("from csv there are %s", got)
 	}
 	piped := b.ok(t, one, "export", "shop", "carts")
-	c := b.command(t, two, "import", "shop", "carts", "--from=-")
+	c = b.command(t, two, "import", "shop", "carts", "--from=-")
 	c.Stdin = strings.NewReader(piped)
 	if out, err := c.CombinedOutput(); err != nil || strings.Count(piped, "\n") != 1000 {
 		t.Errorf("through a pipe: %v, %d lines\n%s", err, strings.Count(piped, "\n"), out)

@@ -274,6 +274,9 @@ func (p *putCommand) Run() error {
 }
 
 func (p *putCommand) write(ctx context.Context, c *client.Client) error {
+	if len(p.KeyPath) == 0 && (p.TTL != "" || p.Throughput != 0) {
+		return errors.New("--ttl and --throughput are for a container to make, with --key-path: an item's own time to live is its property ttl, in seconds")
+	}
 	if p.Item == "" || len(p.KeyPath) > 0 {
 		if err := p.makeContainer(ctx, c); err != nil {
 			return err
@@ -352,6 +355,10 @@ func (p *putCommand) makeContainer(ctx context.Context, c *client.Client) error 
 	if p.Container != "" && len(p.KeyPath) == 0 {
 		return errors.New("give an item to write, or with --key-path the partition key of a container to make")
 	}
+	body, err := p.definition() // a fault in it leaves no database behind
+	if err != nil {
+		return err
+	}
 	if err := c.Create(ctx, client.Name{}, client.Databases, idBody(p.Database), nil); err == nil {
 		if err := p.say(did{Did: "made", Resource: "database", ID: p.Database}); err != nil {
 			return err
@@ -361,10 +368,6 @@ func (p *putCommand) makeContainer(ctx context.Context, c *client.Client) error 
 	}
 	if p.Container == "" {
 		return nil
-	}
-	body, err := p.definition()
-	if err != nil {
-		return err
 	}
 	err = c.Create(ctx, client.Name{Database: p.Database}, client.Containers, body, client.Throughput{Manual: p.Throughput}.Header())
 	switch {
@@ -392,7 +395,7 @@ func (p *putCommand) definition() ([]byte, error) {
 	default:
 		ttl, err := clock.ParseDuration(p.TTL)
 		if err != nil || ttl < time.Second || ttl%time.Second != 0 {
-			return nil, fmt.Errorf("--ttl is %q: give %s, of whole seconds", p.TTL, clock.DurationRule)
+			return nil, fmt.Errorf("--ttl is %q: give %s; not less than a second, and whole seconds", p.TTL, clock.DurationRule)
 		}
 		d["defaultTtl"] = int64(ttl / time.Second)
 	}

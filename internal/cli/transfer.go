@@ -133,7 +133,7 @@ func (i *importCommand) Run() error {
 		err = i.file(ctx, &o)
 	}
 	if err == nil && o.Progress.Rejected.Load() > 0 {
-		err = fmt.Errorf("%s rows were rejected: %s has them with the reasons", grouped(o.Progress.Rejected.Load()), cmp.Or(i.Rejected, "…-rejected.jsonl"))
+		err = fmt.Errorf("%s rows were rejected: %s has them with the reasons", grouped(o.Progress.Rejected.Load()), i.rejectedPlace())
 	}
 	return transferred(ctx, err, o.State)
 }
@@ -141,6 +141,14 @@ func (i *importCommand) Run() error {
 // rejected returns the name of the file for rejected rows of a container.
 func (i *importCommand) rejected(n client.Name) string {
 	return cmp.Or(i.Rejected, url.PathEscape(n.Database)+"-"+url.PathEscape(n.Container)+"-rejected.jsonl")
+}
+
+// rejectedPlace says where rejected rows are.
+func (i *importCommand) rejectedPlace() string {
+	if i.Rejected == "" && i.Container == "" {
+		return "of each container DATABASE-CONTAINER-rejected.jsonl"
+	}
+	return i.rejected(client.Name{Database: i.Database, Container: i.Container})
 }
 
 func (i *importCommand) file(ctx context.Context, o *transfer.ImportOptions) error {

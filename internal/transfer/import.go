@@ -219,7 +219,7 @@ func (i *importing) rows(ctx context.Context, n client.Name, name string) (err e
 	of, err := i.To.Container(ctx, n)
 	if err != nil {
 		if client.Is(err, 404) {
-			return fmt.Errorf("%w: to make the container: mayfly put %s %s --key-path /PATH", err, n.Database, n.Container)
+			return fmt.Errorf("%v To make the container: mayfly put %s %s --key-path /PATH", err, n.Database, n.Container)
 		}
 		return err
 	}
