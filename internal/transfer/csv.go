@@ -13,7 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"strings"
 
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -51,7 +51,14 @@ func openCSV(f io.ReadSeeker, at position) (rows, error) {
 	if head.fault != "" {
 		return nil, fmt.Errorf("line %d, which must name the properties: %s", head.line, head.fault)
 	}
-	t.names = slices.Clone(t.cells)
+	t.names = make([]string, len(t.cells))
+	for i, name := range t.cells {
+		// The explorer puts an apostrophe before a name that a spreadsheet would take for a formula.
+		if bare, guarded := strings.CutPrefix(name, "'"); guarded && bare != "" && strings.ContainsRune("=+-@\t\r", rune(bare[0])) {
+			name = bare
+		}
+		t.names[i] = name
+	}
 	if at.bytes > 0 {
 		if _, err := f.Seek(at.bytes, io.SeekStart); err != nil {
 			return nil, err

@@ -91,6 +91,14 @@ func TestRowsWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// A file of the explorer is read as the explorer reads it (test/explorer has the same rows).
+func TestReadsWhatTheExplorerWrites(t *testing.T) {
+	got, _ := readAll(t, "id,'@type,text,zip,n\r\n7,a,\"\"\"=1+1\"\"\",\"\"\"5\"\"\",5\r\n", CSV, position{})
+	if want := `2 {"id":"7","@type":"a","text":"=1+1","zip":"5","n":5}`; len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}
+
 // What others write as CSV is read as they meant it.
 func TestReadsWhatOthersWrite(t *testing.T) {
 	for range 2000 {

@@ -3,7 +3,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { aliases, completions, jsonFault, matching, pathsOf, tokens } from "../../internal/rest/explorer/language.js";
-import { csvLine, csvRows, elements, lines } from "../../internal/rest/explorer/formats.js";
+import { csvHead, csvLine, csvRows, elements, lines } from "../../internal/rest/explorer/formats.js";
 import { difference, patched, threeWay } from "../../internal/rest/explorer/diff.js";
 
 test("words cover the text without gaps, whatever it is", () => {
@@ -106,7 +106,7 @@ test("files are read alike wherever they are cut", async () => {
     assert.deepEqual(await all(elements(parts)), ['{"a": "]}\\"," }', "[1, 2]", "3"]);
   for (const parts of cuts('\ufeffid,n,note,deep\r\n1,2,"a, ""b""\nc","{""x"":1}"\r\n"3",,x\r\n')) {
     assert.deepEqual(await all(csvRows(parts)), [
-      { id: 1, n: 2, note: 'a, "b"\nc', deep: { x: 1 } },
+      { id: "1", n: 2, note: 'a, "b"\nc', deep: { x: 1 } },
       { id: "3", note: "x" },
     ]);
   }
@@ -121,9 +121,27 @@ test("files that are no such files are refused", async () => {
 });
 
 test("what is written as CSV is read back, and is no formula", async () => {
-  const row = { id: "007", flag: "true", n: 1.5, list: [1, "a"], text: 'x,"y"\n', none: null };
-  assert.deepEqual(await all(csvRows([csvLine(Object.keys(row)), csvLine(Object.values(row))])), [row]);
-  assert.equal(csvLine(["=1+1", "@x", -1]), "'=1+1,'@x,-1\r\n");
+  const row = { id: "007", flag: "true", n: 1.5, list: [1, "a"], text: 'x,"y"\n', none: null, empty: "", ends: "a\r\nb\rc", "@type": "-x" };
+  for (const text of ["5", "-5", " 5 ", '"x"', '{"a":1}', "[", "null", "'x", "+49", "\t", "1e5", '"a" b']) row[text] = text; // as a name, too
+  const names = Object.keys(row);
+  for (const parts of cuts(csvHead(names) + csvLine(Object.values(row), names))) assert.deepEqual(await all(csvRows(parts)), [row]);
+  for (const id of ["5", '"5"', "null", "=1", ""]) assert.deepEqual(await all(csvRows([csvHead(["id"]), csvLine([id], ["id"])])), [{ id }]);
+  // TestReadsWhatTheExplorerWrites has the same rows.
+  const written = { id: "7", "@type": "a", text: "=1+1", zip: "5", n: 5 };
+  assert.equal(
+    csvHead(Object.keys(written)) + csvLine(Object.values(written), Object.keys(written)),
+    'id,\'@type,text,zip,n\r\n7,a,"""=1+1""","""5""",5\r\n',
+  );
+});
+
+test("rows of CSV that are not what they seem are no items", async () => {
+  const [good, bad] = await all(csvRows(["id,a\n1,2\n3,4,5\n"]));
+  assert.deepEqual([good, bad.why, bad.cells], [{ id: "1", a: 2 }, "The row has 3 cells for 2 names.", ["3", "4", "5"]]);
+  assert.deepEqual(await all(csvRows(['id,a\n1,5" pipe\n2,x\n'])), [
+    { id: "1", a: '5" pipe' },
+    { id: "2", a: "x" },
+  ]);
+  await assert.rejects(all(csvRows(['id,a\n1,"x\n2,y\n'])), /not closed/);
 });
 
 test("differences name what changed, and nothing of the system", () => {

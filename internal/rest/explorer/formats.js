@@ -73,44 +73,62 @@ export async function* elements(chunks) {
   if (!ended) throw new Error("The array has no end: the file is cut off.");
 }
 
+// CSV has the form of `mayfly export`: a cell that is JSON is read as JSON, and other text as
+// text, but an id is text unless it is quoted as JSON. So a text that would be read as something
+// else is written as JSON. So is one that a spreadsheet would take for a formula; a name gets an
+// apostrophe for that.
+const FORMULA = /^[=+\-@\t\r]/,
+  GUARDED = /^'(?=[=+\-@\t\r])/;
+
+/** What a cell means. @param {string} name @param {string} cell */
+function meaning(name, cell) {
+  if (cell === "") return undefined;
+  if (name === "id" && !cell.startsWith('"')) return cell;
+  try {
+    return JSON.parse(cell);
+  } catch {
+    return cell;
+  }
+}
+
+/** A row that cannot be an item. */
+export class BadRow {
+  /** @param {string} why @param {string[]} cells */
+  constructor(why, cells) {
+    this.why = why;
+    this.cells = cells;
+  }
+}
+
 /**
- * The rows of CSV as objects, by the names of the first line. A cell that is JSON is taken as
- * such, unless it is quoted; an empty one is left out.
+ * The rows of CSV as objects, by the names of the first line. An empty cell is left out.
  * @param {Chunks} chunks
  */
 export async function* csvRows(chunks) {
   /** @type {string[] | null} */
   let heads = null;
-  /** @type {any[]} */
+  /** @type {string[]} */
   let row = [];
   let cell = "",
     quoted = false,
-    wasQuoted = false,
     quote = false,
     first = true;
-  const value = () => {
-    if ((wasQuoted && !/^[[{]/.test(cell)) || cell === "") return cell;
-    try {
-      return JSON.parse(cell);
-    } catch {
-      return cell;
-    }
-  };
   const endCell = () => {
-    row.push(heads === null ? cell : value());
+    row.push(cell);
     cell = "";
-    wasQuoted = false;
   };
   const endRow = () => {
     endCell();
     const done = row;
     row = [];
     if (heads === null) {
-      heads = done.map(String);
+      heads = done.map(name => name.replace(GUARDED, ""));
       return null;
     }
     if (done.length === 1 && done[0] === "") return null;
-    return Object.fromEntries(heads.map((h, i) => [h, done[i]]).filter(([, v]) => v !== undefined && v !== ""));
+    if (done.length > heads.length) return new BadRow(`The row has ${done.length} cells for ${heads.length} names.`, done);
+    const names = heads;
+    return Object.fromEntries(done.map((c, i) => [names[i], meaning(names[i], c)]).filter(([, v]) => v !== undefined));
   };
   for await (let chunk of chunks) {
     if (first && chunk !== "") {
@@ -131,7 +149,7 @@ export async function* csvRows(chunks) {
         if (c === '"') quote = true;
         else if (cell.length > MOST_ITEM) throw tooLong();
         else cell += c;
-      } else if (c === '"') quoted = wasQuoted = true;
+      } else if (c === '"' && cell === "") quoted = true;
       else if (c === ",") endCell();
       else if (c === "\n") {
         const done = endRow();
@@ -139,6 +157,7 @@ export async function* csvRows(chunks) {
       } else if (c !== "\r") cell += c;
     }
   }
+  if (quoted && !quote) throw new Error("The file ends within a cell: a quote is not closed.");
   if (cell !== "" || row.length > 0) {
     const done = endRow();
     if (done) yield done;
@@ -148,20 +167,22 @@ export async function* csvRows(chunks) {
 /** A value as a cell of a table. @param {any} v */
 export const cellText = v => (v === undefined ? "" : typeof v === "string" ? v : JSON.stringify(v));
 
+/** A line of cells. @param {string[]} cells */
+const csvText = cells => cells.map(c => (/[",\r\n]/.test(c) ? `"${c.replaceAll('"', '""')}"` : c)).join(",") + "\r\n";
+
+/** The first line of CSV. @param {string[]} names */
+export const csvHead = names => csvText(names.map(name => (FORMULA.test(name) ? `'${name}` : name)));
+
 /**
- * A line of CSV. A text that a spreadsheet would take for a formula gets an apostrophe.
+ * A line of CSV: values, by the names of the first line.
  * @param {any[]} values
+ * @param {string[]} names
  */
-export function csvLine(values) {
-  return (
-    values
-      .map(v => {
-        const text = cellText(v),
-          safe = typeof v === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-        // A text that would be read as a number, or as nothing, is quoted.
-        const misread = typeof v === "string" && (text === "" || /^(true|false|null|-?\d)/.test(text));
-        return misread || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-      })
-      .join(",") + "\r\n"
+export function csvLine(values, names) {
+  return csvText(
+    values.map((v, i) => {
+      const text = cellText(v);
+      return typeof v === "string" && (FORMULA.test(text) || meaning(names[i], text) !== v) ? JSON.stringify(v) : text;
+    }),
   );
 }

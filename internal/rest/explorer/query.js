@@ -6,7 +6,7 @@ import { ask, complain, confirmed, count, doing, download, el, labelled, store, 
 import * as api from "./api.js";
 import { codeEditor } from "./code.js";
 import { isSystem } from "./diff.js";
-import { cellText, csvLine } from "./formats.js";
+import { cellText, csvHead, csvLine } from "./formats.js";
 import { completions, pathsOf } from "./language.js";
 
 const MOST_HISTORY = 30,
@@ -338,7 +338,8 @@ export async function queryView(main, ctx) {
       );
     const scalars = rows.some(scalar),
       names = scalars ? ["value"] : heads(rows);
-    return download(`${container.id}.csv`, "text/csv", [names, ...rows.map(r => (scalars ? [r] : names.map(n => r[n])))].map(csvLine));
+    const text = rows.map(r => csvLine(scalars ? [r] : names.map(n => r[n]), names));
+    return download(`${container.id}.csv`, "text/csv", [csvHead(names), ...text]);
   }
 
   function heads(of) {

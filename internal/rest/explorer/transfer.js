@@ -6,7 +6,7 @@
 import { count, doing, download, el, labelled, size, span, ticked, toast } from "./dom.js";
 import * as api from "./api.js";
 import { isSystem } from "./diff.js";
-import { csvLine, csvRows, elements, lines } from "./formats.js";
+import { BadRow, csvHead, csvLine, csvRows, elements, lines } from "./formats.js";
 
 const AT_ONCE = 8; // writes under way
 const PAGE = 1000; // items that an export reads at once
@@ -197,7 +197,15 @@ export async function transferView(main, { db, container, session, signal }) {
 
   /** Items as a part of a file. */
   function text(form, items, state) {
-    if (form === "csv") return (state.n === 0 ? csvLine(state.heads) : "") + items.map(i => csvLine(state.heads.map(h => i[h]))).join("");
+    if (form === "csv") {
+      const rows = items.map(i =>
+        csvLine(
+          state.heads.map(h => i[h]),
+          state.heads,
+        ),
+      );
+      return (state.n === 0 ? csvHead(state.heads) : "") + rows.join("");
+    }
     const all = items.map(i => JSON.stringify(i));
     return form === "json" ? (state.n === 0 ? "[\n" : ",\n") + all.join(",\n") : all.join("\n") + "\n";
   }
@@ -340,6 +348,7 @@ export async function transferView(main, { db, container, session, signal }) {
 
     async function write(row) {
       try {
+        if (row instanceof BadRow) throw new Error(row.why);
         const item = typeof row === "string" ? JSON.parse(row) : row;
         if (item === null || typeof item !== "object" || Array.isArray(item)) throw new Error("An item is a JSON object.");
         if (typeof item.id === "number") item.id = String(item.id);
@@ -354,7 +363,10 @@ export async function transferView(main, { db, container, session, signal }) {
         }
         // Without an answer nobody knows whether the item was written, so the import stops where it is.
         if (state.rejected.length < MOST_REJECTED)
-          state.rejected.push({ error: err.status === 409 ? "there is an item with this id" : err.message, row });
+          state.rejected.push({
+            error: err.status === 409 ? "there is an item with this id" : err.message,
+            row: row instanceof BadRow ? row.cells : row,
+          });
         if (state.rejected.length >= MOST_REJECTED || err instanceof TypeError) running = false;
       }
     }
