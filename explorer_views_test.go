@@ -501,6 +501,14 @@ func TestExplorerFiles(t *testing.T) {
 	b.upload("File to import", "cut.json", `[{"id":"z"},`)
 	b.press("Import")
 	b.shows("The array has no end: the file is cut off.")
+	b.upload("File to import", "open.csv", "id,customer\nlong,zoe,more\ngood,zoe\nopen,\"zoe\nlast,zoe\n")
+	b.press("Import")
+	b.shows("The file ends within a cell: a quote is not closed.")
+	b.shows("1 items imported, 1 rejected. The last: The row has 3 cells for 2 names.")
+	b.press("Save what was rejected")
+	if rows := saved("carts-rejected.jsonl"); rows != `{"error":"The row has 3 cells for 2 names.","row":["long","zoe","more"]}`+"\n" {
+		t.Errorf("rejected is %s", rows)
+	}
 }
 
 // A pause of events that is longer than they are kept: the page says so, and begins anew.

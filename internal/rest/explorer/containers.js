@@ -40,7 +40,12 @@ export function askDatabase() {
 /** Resolves to the name of a new container. */
 export function askContainer(db) {
   const id = el("input", { required: true, maxLength: 255 });
-  const key = el("input", { required: true, value: "/id", pattern: "(/[^,]+)(\\s*,\\s*/[^,]+){0,2}" });
+  const key = el("input", {
+    required: true,
+    value: "/id",
+    pattern: "(/[^,]+)(\\s*,\\s*/[^,]+){0,2}",
+    title: "A path begins with a slash, as in /customer.", // which browsers say if it does not match
+  });
   const ttl = el("input", { value: "1h" });
   const on = ticked("Items expire", { checked: true });
   on.box.addEventListener("change", () => {

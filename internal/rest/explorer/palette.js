@@ -100,7 +100,7 @@ export function keysHelp() {
     body: [
       el(
         "table",
-        {},
+        { class: "prose" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "key"), el("th", { scope: "col" }, "what it does"))),
         el(
           "tbody",

@@ -319,7 +319,9 @@ export async function transferView(main, { db, container, session, signal }) {
         }
       };
       try {
-        await Promise.all(Array.from({ length: AT_ONCE }, worker));
+        // What is under way ends before the items are counted, also if the file has a fault.
+        const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
+        for (const end of ends) if (end.status === "rejected") throw end.reason;
       } catch (err) {
         // of the file
         state.ended = true;
