@@ -80,7 +80,8 @@ func (o *RestoreOptions) removeTTLs(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	at := clock.Reading{WallMs: max(o.AtMs, state.FloorMs), MonoMs: 1}
+	// A test clock adds its offset to the time of the machine; without one it is 0.
+	at := clock.Reading{WallMs: max(o.AtMs, state.FloorMs) - state.OffsetMs, MonoMs: 1}
 	e, err := Open(Options{
 		DB: o.DB, TestClock: state.Test, PurgePaused: true, Logger: o.Logger,
 		ClockSource: func() clock.Reading { return at }, ClockBoot: func() clock.Boot { return clock.Boot{} },
