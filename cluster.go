@@ -52,6 +52,9 @@ func (o Options) joins(of *engine.Options) error {
 	if len(o.Regions) != 1 {
 		return errors.New("a node of a cluster is in one region: give --region once. The regions of the cluster are those of its nodes")
 	}
+	if err := rest.CheckPeer(c.Peer); err != nil {
+		return err
+	}
 	region, err := catalog.ParseRegion(o.Regions[0])
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -221,6 +222,36 @@ func TestSeveralWriteRegionsOfACluster(t *testing.T) {
 	_, err := Open(Options{Cluster: &Cluster{DB: db.Another(), Node: "c", Peer: "http://127.0.0.1:1"}, Regions: []string{"A=http://a/", "B=http://b/"}})
 	if err == nil || !strings.Contains(err.Error(), "is in one region") {
 		t.Errorf("a node in two regions: %v", err)
+	}
+}
+
+// TestTakenName: a node whose name another process takes stops, and says that, not that the
+// disk has failed.
+func TestTakenName(t *testing.T) {
+	db := kvtest.NewModel()
+	first := serveNode(t, db, "a")
+	serveNode(t, db, "a")
+	select {
+	case err := <-first.served:
+		if err == nil || !strings.HasPrefix(err.Error(), "stopped: ") || !strings.Contains(err.Error(), "under the name of this node") {
+			t.Errorf("the first node stopped with: %v", err)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("the first node does not stop")
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPeerIsChecked: a node does not start with an address at which no other can reach it.
+func TestPeerIsChecked(t *testing.T) {
+	s, err := Open(Options{Cluster: &Cluster{DB: kvtest.NewModel().Another(), Node: "a", Peer: "ftp://a:1"}})
+	if err == nil {
+		s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "--peer") {
+		t.Errorf("%v, want a refusal that names --peer", err)
 	}
 }
 

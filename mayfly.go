@@ -407,7 +407,8 @@ func openData(o Options, d memory.Division) (*pebblekv.DB, error) {
 	return db, nil
 }
 
-// Serve answers clients on l until Shutdown is called or a commit fails.
+// Serve answers clients on l until Shutdown is called or a commit fails, or until another
+// process takes the name of this node.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.options.Admits(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
@@ -418,7 +419,11 @@ func (s *Server) Serve(l net.Listener) error {
 	case err := <-served:
 		return err
 	case err := <-s.failed:
-		return errors.Join(fmt.Errorf("stopped, since a write to the disk failed: %w", err), l.Close())
+		why := "stopped, since a write to the disk failed"
+		if s.options.Cluster != nil { // such a write ends its partition only
+			why = "stopped"
+		}
+		return errors.Join(fmt.Errorf("%s: %w", why, err), l.Close())
 	}
 }
 

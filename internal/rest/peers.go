@@ -254,6 +254,26 @@ func hostPort(address string) (string, error) {
 	return address, nil
 }
 
+// CheckPeer returns why no node can be reached at an address; nil if one may be.
+func CheckPeer(address string) error {
+	refused := fmt.Errorf("other nodes cannot reach a node at %q: give --peer as https://HOST:PORT", address)
+	if scheme, _, ok := strings.Cut(address, "://"); ok {
+		u, err := url.Parse(address)
+		if err != nil || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return refused
+		}
+	}
+	to, err := hostPort(address)
+	if err != nil {
+		return refused
+	}
+	host, port, err := net.SplitHostPort(to)
+	if number, failed := strconv.ParseUint(port, 10, 16); err != nil || failed != nil || number == 0 || host == "" || strings.ContainsAny(host, "/ ") {
+		return refused
+	}
+	return nil
+}
+
 // guard ends an exchange if its context ends, or its node dies.
 type guard struct {
 	ctx    context.Context

@@ -291,3 +291,16 @@ func TestHostPort(t *testing.T) {
 		t.Error("an address without a host was accepted")
 	}
 }
+
+func TestCheckPeer(t *testing.T) {
+	for _, address := range []string{"a:8081", "http://a:8081", "https://a:8081/", "HTTPS://a", "a", "[::1]:8081", "http://[::1]:1"} {
+		if err := CheckPeer(address); err != nil {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	for _, address := range []string{"", "http://", "ftp://a:8081", "http://a:8081/path", "http://u@a:8081", "http://a:8081?x=1", "http://a:99999", "http://a:0", "a:b", ":8081", "a b:1", "https://:8081"} {
+		if err := CheckPeer(address); err == nil || !strings.Contains(err.Error(), "--peer") {
+			t.Errorf("%q: %v, want a refusal that names --peer", address, err)
+		}
+	}
+}
