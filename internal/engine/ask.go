@@ -84,6 +84,8 @@ type reply struct {
 	// Refused is the name of a known error, or its text.
 	Refused string
 	Failed  bool
+	// Invalid says that it is the text of an InvalidError.
+	Invalid bool
 }
 
 // refusals are the errors that a node which asks has to recognise.
@@ -157,7 +159,9 @@ func replyOf(result []byte, err error) reply {
 			return reply{Refused: known.Error(), Failed: true}
 		}
 	}
-	return reply{Refused: err.Error(), Failed: true}
+	var request *InvalidError
+	var definition *catalog.InvalidError
+	return reply{Refused: err.Error(), Failed: true, Invalid: errors.As(err, &request) || errors.As(err, &definition)}
 }
 
 // err returns the error of a reply.
@@ -169,6 +173,9 @@ func (r *reply) err() error {
 		if r.Refused == known.Error() {
 			return known
 		}
+	}
+	if r.Invalid {
+		return &InvalidError{r.Refused}
 	}
 	return errors.New(r.Refused)
 }

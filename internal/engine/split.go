@@ -80,7 +80,17 @@ func (e *Engine) SplitRange(ctx context.Context, c *catalog.Container, id string
 			return SplitStatus{}, err
 		}
 	}
-	return one(ctx, e, c, c.Ranges[i].ID, opSplit, 0)
+	status, err := one(ctx, e, c, c.Ranges[i].ID, opSplit, 0)
+	if errors.Is(err, store.ErrClosed) { // it was there when the request came
+		now, gone := e.catalog.Current(c.RID)
+		switch {
+		case gone != nil:
+			return status, ErrOwnerNotFound
+		case now.PositionOf(c.Ranges[i].ID) < 0:
+			return status, ErrRangeGone
+		}
+	}
+	return status, err
 }
 
 // one executes an operation in one partition, by its owner.
@@ -181,6 +191,9 @@ func (e *Engine) beginSplit(ctx context.Context, c *catalog.Container, id int, p
 		return SplitStatus{}, err
 	}
 	now, err := e.catalog.BeginSplit(ctx, c.RID, id, cut)
+	if errors.Is(err, catalog.ErrNoRange) || errors.Is(err, catalog.ErrNotFound) {
+		return fail(store.ErrClosed) // it was split or dropped since
+	}
 	if err = e.changed(err); err != nil {
 		return fail(err)
 	}

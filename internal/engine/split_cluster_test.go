@@ -5,11 +5,13 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/store"
 )
 
@@ -134,4 +136,56 @@ func TestSplitInACluster(t *testing.T) {
 	if err != nil || len(c.Ranges) != 3 {
 		t.Fatalf("there are %d ranges, %v", len(c.Ranges), err)
 	}
+}
+
+// Why a range cannot be split is told alike by each node, whichever owns the range.
+func TestSplitRefusedInACluster(t *testing.T) {
+	ns := startNodes(t, "a", "b")
+	ns.meet()
+	ns.container("narrow", "null", 1)
+	was := ns.container("c", "null", 1)
+	var narrow *catalog.Container
+	for n := 0; ; n++ { // the first range, until it has no more than one key
+		narrow = ns.find("a", "narrow")
+		id := narrow.Ranges[0].ID
+		_, err := one(t.Context(), ns.all["a"], narrow, id, opSplit, 0)
+		var refused *InvalidError
+		if errors.As(err, &refused) {
+			break
+		}
+		if err != nil || n > 40 {
+			t.Fatalf("split %d: %v", n, err)
+		}
+		for ns.find("a", "narrow").PositionOf(id) >= 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for at, e := range ns.all {
+		var refused *InvalidError
+		if _, err := e.SplitRange(t.Context(), narrow, catalog.RangeID(narrow.Ranges[0].ID)); !errors.As(err, &refused) || !strings.Contains(refused.Message, "too few keys") {
+			t.Errorf("at %s: %v, want that there are too few keys", at, err)
+		}
+	}
+	if _, err := ns.all["b"].SplitRange(t.Context(), was, "0"); err != nil {
+		t.Fatal(err)
+	}
+	for now := was; now.PositionOf(0) >= 0; now = ns.find("a", "c") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	refused := func(why string, want error) { // a request that has the container as it was
+		t.Helper()
+		for at, e := range ns.all {
+			if err := e.Moment(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.SplitRange(t.Context(), was, "0"); !errors.Is(err, want) {
+				t.Errorf("%s, at %s: %v, want: %v", why, at, err, want)
+			}
+		}
+	}
+	refused("a range that was split", ErrRangeGone)
+	if err := ns.all["a"].DeleteContainer(t.Context(), "d", "c", ""); err != nil {
+		t.Fatal(err)
+	}
+	refused("a container that is gone", ErrOwnerNotFound)
 }
