@@ -52,6 +52,8 @@ var (
 	ErrLeft = errors.New("cluster: this node has left")
 	// ErrUnknownNode: no live node has the name.
 	ErrUnknownNode = errors.New("cluster: there is no live node of this name")
+	// ErrLastNode: no other node is serving, so this one cannot give its partitions up.
+	ErrLastNode = errors.New("cluster: no other node is serving")
 	// ErrNoNode: no node is serving that could claim the partition.
 	ErrNoNode = errors.New("cluster: no node is serving")
 	// ErrContended: a row was changed by others each time that this node tried to.
@@ -303,9 +305,10 @@ func (n *Node) readyLocked() error {
 
 // Owner is what an owner row says.
 type Owner struct {
-	Node     string // empty: none
-	Epoch    uint64
-	LatestMs int64
+	Node        string // empty: none
+	Incarnation uint64
+	Epoch       uint64
+	LatestMs    int64
 }
 
 // Owners returns what the owner rows of keys say now; an absent row is a zero Owner.
@@ -325,7 +328,7 @@ func (n *Node) Owners(ctx context.Context, keys [][]byte) ([]Owner, error) {
 			if err != nil {
 				return nil, fmt.Errorf("owner row %x: %w", part[i], err)
 			}
-			all = append(all, Owner{row.node, row.epoch, row.latestMs})
+			all = append(all, Owner{row.node, row.incarnation, row.epoch, row.latestMs})
 		}
 	}
 	return all, nil

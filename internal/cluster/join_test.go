@@ -39,7 +39,7 @@ func TestOneNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		owners, err := a.Owners(context.Background(), [][]byte{key, []byte("p2o")})
-		if err != nil || owners[0] != (Owner{"", 3, a.Clock().Now()}) || owners[1] != (Owner{}) {
+		if err != nil || owners[0] != (Owner{"", 0, 3, a.Clock().Now()}) || owners[1] != (Owner{}) {
 			t.Fatalf("owners %+v, %v", owners, err)
 		}
 		if err := a.Leave(t.Context()); err != nil {

@@ -86,11 +86,9 @@ func (n *Node) Drain(ctx context.Context) error {
 }
 
 // DrainNode says in the row of a node that it drains. The node finds that with its next
-// beat. The error is ErrUnknownNode if no live node has the name.
+// beat. The error is ErrUnknownNode if no live node has the name, and ErrLastNode if no other
+// node is serving: nobody would claim its partitions.
 func (n *Node) DrainNode(ctx context.Context, name string) error {
-	if name == n.o.Name {
-		return n.Drain(ctx)
-	}
 	for range rowTries {
 		values, _, err := n.lookAt(ctx, nodeKey(name))
 		if err != nil {
@@ -106,8 +104,26 @@ func (n *Node) DrainNode(ctx context.Context, name string) error {
 		if !row.alive() {
 			return ErrUnknownNode
 		}
+		if row.state == Draining {
+			return nil
+		}
+		if err := n.scan(); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(n.Members(), func(m Member) bool { return m.Name != name && m.Preferable }) {
+			return ErrLastNode
+		}
+		if name == n.o.Name {
+			return n.Drain(ctx)
+		}
 		row.state = Draining
-		err = n.replace(ctx, nodeKey(name), values[0], row.encode())
+		raw := row.encode()
+		err = n.replace(ctx, nodeKey(name), values[0], raw)
+		if err == nil {
+			n.mu.Lock()
+			n.sawLocked(name, row, raw, time.Now())
+			n.mu.Unlock()
+		}
 		if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnknown) {
 			return err
 		}

@@ -7,6 +7,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/clock"
@@ -109,15 +111,49 @@ func (e *Engine) ClusterStatus(ctx context.Context) (ClusterStatus, error) {
 	return s, nil
 }
 
-// DrainNode has a node, this one or another, give its partitions to others. It serves again
-// when it is restarted.
+const (
+	// drainLimit is how long DrainNode waits until a node has given its partitions up, and
+	// drainPause the time between two looks.
+	drainLimit = 30 * time.Second
+	drainPause = 100 * time.Millisecond
+)
+
+// DrainNode has a node, this one or another, give its partitions to others, and waits until
+// it has. It serves again when it is restarted.
 func (e *Engine) DrainNode(ctx context.Context, name string) error {
 	if e.node == nil {
 		return ErrNoCluster
 	}
 	err := e.node.DrainNode(ctx, name)
-	if errors.Is(err, cluster.ErrUnknownNode) {
+	if err == nil && name != e.node.Name() {
+		err = e.waitForDrain(ctx, name)
+	}
+	switch {
+	case errors.Is(err, cluster.ErrUnknownNode):
 		return invalid("There is no live node '%s'.", name)
+	case errors.Is(err, cluster.ErrLastNode):
+		return invalid("No other node serves that could take the partitions of '%s'.", name)
 	}
 	return unavailable(err)
+}
+
+// waitForDrain waits until a node that drains owns nothing, is dead, or has had long enough.
+func (e *Engine) waitForDrain(ctx context.Context, name string) error {
+	incarnation := e.node.Incarnation(name)
+	for began := time.Now(); time.Since(began) < drainLimit && incarnation != 0 && e.node.Incarnation(name) == incarnation; {
+		var keys [][]byte
+		for _, c := range e.AllContainers() {
+			for i := range c.Ranges {
+				keys = append(keys, store.OwnerKey(c.RID, c.Ranges[i].ID))
+			}
+		}
+		owners, err := e.node.Owners(ctx, keys)
+		if err != nil || !slices.ContainsFunc(owners, func(o cluster.Owner) bool { return o.Node == name && o.Incarnation == incarnation }) {
+			return err
+		}
+		if err := pause(ctx, drainPause); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -428,6 +429,46 @@ func TestDrain(t *testing.T) {
 	}
 	if n := ns.owners(c)["b"]; n != len(keys) {
 		t.Errorf("b has %d partitions, want %d", n, len(keys))
+	}
+}
+
+// A node that another is told to drain has given everything up when the call returns, and the
+// last node that serves is not drained: nobody would answer any more.
+func TestDrainAnotherNode(t *testing.T) {
+	ns := startNodes(t, "a", "b", "c")
+	ns.meet()
+	c := ns.container("c", "null", 8)
+	keys := spread(c)
+	put := func() {
+		t.Helper()
+		for _, pk := range keys {
+			if _, err := ns.put("a", "c", pk, "x", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put()
+	for _, name := range []string{"b", "c"} {
+		if err := ns.all["a"].DrainNode(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if n := ns.owners(c)[name]; n != 0 {
+			t.Errorf("%s still has %d partitions", name, n)
+		}
+		status, err := ns.all["a"].ClusterStatus(t.Context())
+		if err != nil || !slices.ContainsFunc(status.Nodes, func(n NodeStatus) bool { return n.Name == name && n.State == cluster.Draining.String() }) {
+			t.Errorf("%s does not drain: %+v, %v", name, status.Nodes, err)
+		}
+	}
+	for _, by := range []string{"a", "b"} {
+		var refused *InvalidError
+		if err := ns.all[by].DrainNode(t.Context(), "a"); !errors.As(err, &refused) || !strings.Contains(refused.Message, "No other node serves") {
+			t.Errorf("the last node was drained by %s: %v", by, err)
+		}
+	}
+	put()
+	if n := ns.owners(c)["a"]; n != len(keys) {
+		t.Errorf("a has %d partitions, want %d", n, len(keys))
 	}
 }
 
