@@ -53,7 +53,10 @@ func Check(dir string, progress func(CheckProgress)) (CheckReport, error) {
 // checks the rows of one moment.
 func CheckCluster(db kv.DB, progress func(CheckProgress)) (CheckReport, error) {
 	var report CheckReport
-	err := report.check(db, progress)
+	err := hasData(db)
+	if err == nil {
+		err = report.check(db, progress)
+	}
 	return report, err
 }
 

@@ -221,5 +221,18 @@ func ClusterCertificate(db kv.DB) ([]byte, error) {
 // and returns that. It may have to wait until no node runs, or none of an earlier version:
 // the error says so.
 func FinalizeCluster(ctx context.Context, db kv.DB, logger *slog.Logger) (format int, err error) {
+	if err := hasData(db); err != nil {
+		return 0, err
+	}
 	return engine.Finalize(ctx, db, logger)
+}
+
+// hasData returns why a tool finds nothing in a shared storage engine; nil if there is data. An
+// engine without any is most likely another one than was meant.
+func hasData(db kv.DB) error {
+	_, found, err := kv.Get(db, catalog.FormatKey)
+	if err == nil && !found {
+		err = errors.New("there is no data in the storage engine: does its URL name another database than that of the nodes?")
+	}
+	return err
 }

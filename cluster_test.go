@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
+	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/kvtest"
 )
 
@@ -252,6 +255,30 @@ func TestPeerIsChecked(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "--peer") {
 		t.Errorf("%v, want a refusal that names --peer", err)
+	}
+}
+
+// TestToolsFindNoData: tools for the data of a cluster do not take another database for it, and
+// write nothing there.
+func TestToolsFindNoData(t *testing.T) {
+	db := kvtest.NewModel()
+	tools := map[string]func() error{
+		"check":    func() error { _, err := CheckCluster(db, nil); return err },
+		"finalize": func() error { _, err := FinalizeCluster(t.Context(), db, slog.New(slog.DiscardHandler)); return err },
+	}
+	for name, tool := range tools {
+		if err := tool(); err == nil || !strings.Contains(err.Error(), "there is no data in the storage engine") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, found, err := kv.Get(db, catalog.FormatKey); found || err != nil {
+		t.Errorf("the tools have marked the database as theirs: %v", err)
+	}
+	serveNode(t, db, "a").stop(t)
+	for name, tool := range tools {
+		if err := tool(); err != nil {
+			t.Errorf("%s, with data: %v", name, err)
+		}
 	}
 }
 
