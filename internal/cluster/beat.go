@@ -65,9 +65,12 @@ func (n *Node) tryRegister(ctx context.Context) error {
 	n.saver.Lock()
 	defer n.saver.Unlock()
 	n.mu.Lock()
-	reach := n.reach(row, max(row.At(ms), n.mu.lastMs))
+	reach, state := n.reach(row, max(row.At(ms), n.mu.lastMs)), Serving
+	if n.mu.row.state == Draining { // until the process is restarted
+		state = Draining
+	}
 	n.mu.Unlock()
-	next := nodeRow{Serving, rand.Uint64(), 1, min(max(reach, old.floorMs), clock.MaxMs), byte(n.o.Format), n.o.Address, n.o.Region}
+	next := nodeRow{state, rand.Uint64(), 1, min(max(reach, old.floorMs), clock.MaxMs), byte(n.o.Format), n.o.Address, n.o.Region}
 	raw := next.encode()
 	var b kv.Batch
 	require(&b, n.key, values[0])

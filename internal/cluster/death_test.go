@@ -220,6 +220,30 @@ func TestSilentEngine(t *testing.T) {
 	})
 }
 
+// TestDrainedNodeDies: a node that drains and is declared dead drains on when it has registered
+// anew. One that is started anew serves.
+func TestDrainedNodeDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.join("a"), w.join("b")
+		if err := a.DrainNode(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		before := b.Incarnation("b")
+		if err := a.Kill(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if after := b.Incarnation("b"); b.Ready() != nil || after == before || !b.Draining() {
+			t.Errorf("b is ready: %v, was %x and is %x, and drains: %v", b.Ready(), before, after, b.Draining())
+		}
+		if again := w.join("b"); again.Draining() {
+			t.Error("a node that is started anew drains")
+		}
+	})
+}
+
 // TestSameName: a process that starts under the name of another takes its place, and the
 // other stays down instead of taking it back.
 func TestSameName(t *testing.T) {
