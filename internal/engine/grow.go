@@ -100,7 +100,7 @@ func (e *Engine) grow(ctx context.Context, c *catalog.Container, a *attempts) {
 		_, err = e.SplitRange(ctx, c, catalog.RangeID(a.id))
 	}
 	switch {
-	case errors.Is(err, ErrSplitting), errors.Is(err, ErrRangeGone), errors.Is(err, store.ErrClosed), errors.Is(err, catalog.ErrNotFound), ctx.Err() != nil:
+	case errors.Is(err, ErrSplitting), errors.Is(err, ErrRangeGone), errors.Is(err, ErrOwnerNotFound), errors.Is(err, store.ErrClosed), ctx.Err() != nil:
 		return // another node was first, or the container has changed
 	case err != nil:
 		e.logger.Warn("a partition could not be split for a higher throughput", "container", c.Path, "range", a.id, "err", err)
