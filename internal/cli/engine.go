@@ -118,6 +118,9 @@ func (f *nodeFlags) join(o *mayfly.Options, a net.Addr) error {
 	peer := f.Peer
 	if peer == "" {
 		peer = "https://" + a.String()
+		if anyAddress(a) {
+			o.Logger.Warn("servers on other machines cannot reach this one at the address that it listens on", "address", peer, "remedy", "name it with --peer, as in --peer https://10.0.0.1:8081")
+		}
 	}
 	db, err := f.open(f.Connections, o.Logger)
 	if err != nil {
@@ -125,4 +128,11 @@ func (f *nodeFlags) join(o *mayfly.Options, a net.Addr) error {
 	}
 	o.Cluster = &mayfly.Cluster{DB: db, Node: f.Node, Peer: peer}
 	return nil
+}
+
+// anyAddress reports whether an address is all those of the machine, such as 0.0.0.0: it is
+// none by which another machine finds this one.
+func anyAddress(a net.Addr) bool {
+	at, ok := a.(*net.TCPAddr)
+	return ok && (len(at.IP) == 0 || at.IP.IsUnspecified())
 }
