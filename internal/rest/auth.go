@@ -94,7 +94,10 @@ func (x *exchange) unauthenticated(err error) error {
 // spare lets the connection go for another one while it waits for a client that has shown no
 // valid credential.
 func (x *exchange) spare() {
-	if conn := soleConn(x.r); conn != nil && !x.known {
+	if x.known {
+		return
+	}
+	if conn := soleConn(x.r); conn != nil {
 		conn.spare()
 	}
 }

@@ -138,3 +138,66 @@ func TestReadsWhatOthersWrite(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCSV: any file is read to its end, in whatever pieces it comes and from wherever an import
+// goes on. It has as many rows as encoding/csv finds in it, if that finds no fault.
+func FuzzCSV(f *testing.F) {
+	for _, text := range []string{"a,b\n1,2\n", "a\r\n\"x\r\ny\"\n", "a,b\n\"1,2\n3,\"4\"\"\"\n", "\ufeffa\n\n\"\"\n1\"2\nlast"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		whole, err := openRows(strings.NewReader(text), CSV, position{})
+		if err != nil {
+			return
+		}
+		names := slices.Clone(whole.(*table).names)
+		var all []string
+		var ends []position
+		for faults := false; ; {
+			row, err := whole.next()
+			if errors.Is(err, io.EOF) {
+				if !faults {
+					sameRecords(t, text, names, all)
+				}
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			faults = faults || row.fault != ""
+			if row.fault == "" && !json.Valid(row.raw) {
+				t.Fatalf("row %d is %q", len(all), row.raw)
+			}
+			if n := len(ends); n > 0 && row.end.bytes <= ends[n-1].bytes {
+				t.Fatalf("row %d ends at %d, and the one before at %d", n, row.end.bytes, ends[n-1].bytes)
+			}
+			all, ends = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s", row.line, row.raw, row.fault))), append(ends, row.end)
+		}
+		if pieces, _ := readAll(t, text, CSV, position{}); !slices.Equal(pieces, all) {
+			t.Errorf("in pieces: %q, want %q", pieces, all)
+		}
+		if n := len(ends); n > 0 {
+			if rest, _ := readAll(t, text, CSV, ends[n/2]); !slices.Equal(rest, all[n/2+1:]) {
+				t.Errorf("behind row %d: %q, want %q", n/2, rest, all[n/2+1:])
+			}
+		}
+	})
+}
+
+// sameRecords compares the numbers of names and rows with what encoding/csv finds in a file that
+// it takes.
+func sameRecords(t *testing.T, text string, names, rows []string) {
+	t.Helper()
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, string(utf8Mark))))
+	r.FieldsPerRecord = -1
+	records, err := r.ReadAll()
+	if err != nil || len(records) == 0 {
+		return
+	}
+	if len(names) != len(records[0]) {
+		t.Fatalf("the names are %q, want %q", names, records[0])
+	}
+	if len(rows) != len(records)-1 {
+		t.Errorf("%d rows, want %d: %q", len(rows), len(records)-1, rows)
+	}
+}
