@@ -236,7 +236,13 @@ func testRestoreWithoutTTL(t *testing.T, b binary) {
 	b.ok(t, env, "put", "shop", "carts", `{"id":"short","ttl":60}`)
 	b.ok(t, env, "put", "shop", "carts", `{"id":"long"}`)
 	b.ok(t, env, "clock", "advance", "40m") // twice of which would be the end of long
+	b.ok(t, env, "clock", "freeze")
+	first, _ := b.backUp(t, env, filepath.Join(dir, "backups"))
 	backup, _ := b.backUp(t, env, filepath.Join(dir, "backups"))
+	if first >= backup {
+		t.Errorf("two backups of one moment are %s and %s", first, backup)
+	}
+	b.ok(t, env, "clock", "release")
 	p.stop(t, syscall.SIGTERM)
 	for flag, want := range map[string]string{"": "", "--without-ttl": "\"long\"\n"} {
 		data := filepath.Join(dir, "restored"+flag)

@@ -99,7 +99,7 @@ func (b *backupCommand) Run() error {
 			return err
 		}
 	}
-	name := filepath.Join(b.To, time.UnixMilli(r.record.AtMs).UTC().Format(backupTime))
+	name := freeName(b.To, time.UnixMilli(r.record.AtMs))
 	if err := os.Rename(r.dir, name); err != nil {
 		return fmt.Errorf("name the backup: %w", err)
 	}
@@ -118,6 +118,17 @@ func (b *backupCommand) Run() error {
 		Seconds  float64 `json:"seconds"`
 		Checked  bool    `json:"checked"`
 	}{name, len(r.record.Files), r.all, r.received, took.Seconds(), b.Check})
+}
+
+// freeName returns the place of a backup: the name is its time, or the first second behind it
+// that has no backup yet, since a test clock may stand.
+func freeName(dir string, at time.Time) string {
+	for ; ; at = at.Add(time.Second) {
+		name := filepath.Join(dir, at.UTC().Format(backupTime))
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+	}
 }
 
 // lastBackup returns the newest backup in a directory; empty for none.
