@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,6 +32,9 @@ const (
 	defaultAttempt = 2 * time.Minute
 	// defaultPatience is how long a request is repeated.
 	defaultPatience = time.Minute
+	// defaultGreeting is how long a server is waited for that nobody listens for and that has
+	// answered nothing yet: it may be starting, but most likely is not running.
+	defaultGreeting = 5 * time.Second
 	// The pause before a repetition, if the server names none.
 	firstPause = 50 * time.Millisecond
 	maxPause   = 5 * time.Second
@@ -49,7 +53,8 @@ type Options struct {
 	// Connections is how many connections are kept; 0 for one.
 	Connections int
 	// Patience is how long a request is repeated that the server was too busy for, or did
-	// not get; 0 for a minute, negative for not at all.
+	// not get; 0 for a minute, negative for not at all. Before its first answer a server that
+	// takes no connection is waited for a few seconds only.
 	Patience time.Duration
 	// Retried is called before a request is repeated; nil for not.
 	Retried func(reason error)
@@ -61,7 +66,10 @@ type Client struct {
 	signer   *signer
 	http     *http.Client
 	patience time.Duration
+	greeting time.Duration
 	retried  func(error)
+	// met says that the server has answered.
+	met atomic.Bool
 }
 
 // New returns a client. It sends nothing yet.
@@ -90,7 +98,7 @@ func New(o Options) (*Client, error) {
 	}
 	return &Client{
 		endpoint: strings.TrimRight(o.Endpoint, "/"), signer: s, http: &http.Client{Transport: transport},
-		patience: o.Patience, retried: o.Retried,
+		patience: o.Patience, greeting: defaultGreeting, retried: o.Retried,
 	}, nil
 }
 
@@ -140,7 +148,11 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Answer, error) {
 		if wait == 0 {
 			wait, pause = pause, min(2*pause, maxPause)
 		}
-		if time.Since(began)+wait > c.patience {
+		patience := c.patience
+		if notSent(err) && !c.met.Load() {
+			patience = min(patience, c.greeting)
+		}
+		if time.Since(began)+wait > patience {
 			return a, err
 		}
 		if c.retried != nil {
@@ -154,6 +166,12 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Answer, error) {
 	}
 }
 
+// notSent reports whether no connection was made for a request.
+func notSent(err error) bool {
+	var refused *net.OpError
+	return errors.As(err, &refused) && refused.Op == "dial"
+}
+
 // repeatable reports whether a request may be repeated, and after which time if the server
 // names one.
 func repeatable(a *Answer, err error, once bool) (wait time.Duration, again bool) {
@@ -161,14 +179,12 @@ func repeatable(a *Answer, err error, once bool) (wait time.Duration, again bool
 		return 0, false
 	}
 	if a == nil { // no answer
-		var refused *net.OpError
-		notSent := errors.As(err, &refused) && refused.Op == "dial"
 		var untrusted *tls.CertificateVerificationError
 		var plain tls.RecordHeaderError
 		if errors.As(err, &untrusted) || errors.As(err, &plain) {
 			return 0, false
 		}
-		return 0, notSent || !once
+		return 0, notSent(err) || !once
 	}
 	switch a.Status {
 	case http.StatusTooManyRequests:
@@ -203,6 +219,7 @@ func (c *Client) attempt(ctx context.Context, r *Request) (*Answer, error) {
 		return nil, c.unreachable(err)
 	}
 	defer res.Body.Close()
+	c.met.Store(true)
 	body, err := readAll(res)
 	if err != nil {
 		return nil, c.unreachable(fmt.Errorf("the answer ended early: %w", err))

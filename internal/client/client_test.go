@@ -83,6 +83,36 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
+// A server that is not there is given up soon, and one that was there is waited for.
+func TestServersThatAreNotThere(t *testing.T) {
+	for _, met := range []bool{false, true} {
+		s := httptest.NewServer(http.NotFoundHandler())
+		c, err := New(Options{Endpoint: s.URL, Key: testKey, Patience: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.greeting = 10 * time.Millisecond
+		get := func() error {
+			_, err := c.Do(t.Context(), &Request{Method: http.MethodGet, Path: "/dbs", Kind: Databases})
+			return err
+		}
+		if met {
+			if err := get(); !Is(err, 404) {
+				t.Errorf("the server says %v", err)
+			}
+		}
+		s.Close()
+		began := time.Now()
+		var gone *Unreachable
+		if err := get(); !errors.As(err, &gone) {
+			t.Errorf("without a server the error is %v", err)
+		}
+		if took := time.Since(began); (took > 300*time.Millisecond) != met {
+			t.Errorf("met before: %v, given up after %v", met, took)
+		}
+	}
+}
+
 // A server without bulk requests is told from one that fails.
 func TestServersWithoutBulk(t *testing.T) {
 	for status, without := range map[int]bool{400: true, 404: true, 405: true, 500: true, 501: true, 401: false, 403: false} {
