@@ -67,12 +67,18 @@ func (e *Engine) QueryMerged(ctx context.Context, r *Request) (page Answer, err 
 		return page, err
 	}
 	positions := keyPositions(page.Container, plan.Keys)
-	if len(positions) == 1 && !merged {
-		one := *r
-		one.Range = catalog.RangeID(page.Container.Ranges[positions[0]].ID)
-		return e.QueryItems(ctx, &one)
-	}
 	m := &merge{e: e, ctx: ctx, r: r, c: page.Container, plan: plan, positions: positions, page: &page, rows: pageItems(r.MaxItems), at: at, look: e.Watch(ctx), began: e.meters.elapsed()}
+	if len(positions) == 1 && !merged {
+		lasts, err := m.lasts()
+		if err != nil {
+			return page, err
+		}
+		if !lasts || r.Continuation != "" {
+			one := *r
+			one.Range = catalog.RangeID(page.Container.Ranges[positions[0]].ID)
+			return e.QueryItems(ctx, &one)
+		}
+	}
 	if !merged && r.Continuation != "" || merged && at.Query != m.fingerprint() {
 		return page, ErrContinuation
 	}
@@ -153,6 +159,16 @@ func (m *merge) answer() error {
 		return err
 	}
 	return m.emit(m.info.Counted(m.n))
+}
+
+// lasts reports whether the page is merged although one partition has all its rows: its
+// continuation then goes on should the partition be split, and that of the partition would not.
+func (m *merge) lasts() (bool, error) {
+	if m.plan.Hybrid != nil || m.plan.Query.Distinct == clientplan.DistinctUnordered {
+		return false, nil
+	}
+	m.info = m.plan.Query
+	return m.tellsPlaces()
 }
 
 // tellsPlaces reports whether the page can be continued exactly where it ends, and is such a
