@@ -214,8 +214,10 @@ type cursor struct {
 	size  int           // bytes that they hold
 	token string
 	ended bool // there are no more to be read
-	// passed is how many rows with the item and the keys of the continuation are passed over.
-	passed int64
+	// passed is how many rows with the keys of the continuation and this item are passed over,
+	// and had how many of them there were.
+	item        string
+	passed, had int64
 }
 
 // ordered passes the rows of the partitions on in the order of the query, until take says
@@ -225,9 +227,12 @@ func (m *merge) ordered(info *clientplan.QueryInfo, take func(datum.Value) (end 
 	if err != nil {
 		return err
 	}
-	last := m.at
+	last, at := m.at, -1
 	for {
 		if m.exact && m.full() && slices.ContainsFunc(cursors, func(c *cursor) bool { return len(c.rows) > 0 || !c.ended }) {
+			if at >= 0 && m.part == nil && slices.Equal(last.Keys, m.at.Keys) {
+				last.Begun = m.begunAfter(cursors, at)
+			}
 			return m.continueAt(last)
 		}
 		var first *cursor
@@ -247,14 +252,18 @@ func (m *merge) ordered(info *clientplan.QueryInfo, take func(datum.Value) (end 
 		if first.rows = first.rows[1:]; len(first.rows) > 0 {
 			first.keys = info.SortKeys(first.rows[0])
 		}
-		if first.passed > 0 && here.same(&m.at) {
+		of := mergedContinuation{RID: first.item, Keys: m.at.Keys}
+		if first.passed > 0 && here.same(&of) {
 			first.passed--
 			continue
 		}
-		if here.same(&last) {
+		switch {
+		case here.same(&last):
 			here.Same += last.Same
+		case first.had > 0 && here.same(&of):
+			here.Same += first.had
 		}
-		last, m.from = here, first.at
+		last, at, m.from = here, first.at, first.at
 		if end, err := take(row); end || err != nil {
 			return err
 		}
@@ -292,17 +301,33 @@ func (m *merge) cursors(info *clientplan.QueryInfo) ([]*cursor, error) {
 	if len(of) == 0 {
 		return nil, ErrContinuation
 	}
+	begun := map[int]mergedBegun{}
+	for _, b := range append(slices.Clone(m.at.Begun), mergedBegun{m.at.Range, m.at.RID, m.at.Same}) {
+		for _, i := range descendants(m.c, b.Range, 0, len(m.c.Ranges)-1) {
+			begun[i] = b
+		}
+	}
 	for _, c := range all {
 		f := resumeFilter{Value: m.at.Keys}
-		switch {
-		case slices.Contains(of, c.at):
-			f.RID, c.passed = m.at.RID, m.at.Same
+		switch b, ok := begun[c.at]; {
+		case ok:
+			f.RID, c.item, c.passed, c.had = b.RID, b.RID, b.Same, b.Same
 		case c.at < of[0]:
 			f.Exclude = true // its rows with these keys came before
 		}
 		c.body = m.body(text, &f)
 	}
 	return all, nil
+}
+
+// begunAfter returns where the partitions behind a position go on that had begun before the page.
+func (m *merge) begunAfter(cursors []*cursor, at int) (all []mergedBegun) {
+	for _, c := range cursors {
+		if c.at > at && c.item != "" {
+			all = append(all, mergedBegun{m.c.Ranges[c.at].ID, c.item, c.had})
+		}
+	}
+	return all
 }
 
 // fill reads rows if there is none left.

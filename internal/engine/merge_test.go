@@ -120,6 +120,8 @@ func TestMergesGoOnAfterSplits(t *testing.T) {
 		`SELECT c.id FROM c ORDER BY c.g DESC`,
 		`SELECT c.id, x FROM c JOIN x IN c.list ORDER BY c.g`,
 		`SELECT c.id FROM c OFFSET 0 LIMIT 1000`,
+		`SELECT c.id FROM c ORDER BY c.none`,
+		`SELECT c.id, x FROM c JOIN x IN c.list ORDER BY c.none`,
 		`SELECT TOP 30 c.id FROM c ORDER BY c.n`,
 		`SELECT c.id FROM c ORDER BY c.n OFFSET 5 LIMIT 20`,
 		`SELECT c.id FROM c WHERE c.pk IN ("key 1", "key 2", "key 3", "key 4", "key 5", "key 6", "key 7", "key 8", "key 9", "key 10", "key 11", "key 12") ORDER BY c.n`,
@@ -131,7 +133,7 @@ func TestMergesGoOnAfterSplits(t *testing.T) {
 			w.fillForMerges(40)
 			want := w.mergedRows(crossQuery(text, -1), func() {})
 			split := []string{"0", "1"}
-			got := w.mergedRows(crossQuery(text, 9), func() {
+			got := w.mergedRows(crossQuery(text, 7), func() {
 				if len(split) > 0 {
 					c = w.split(split[0])
 					split = split[1:]

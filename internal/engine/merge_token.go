@@ -41,11 +41,23 @@ type mergedContinuation struct {
 	Range int      `json:"r,omitempty"`
 	Same  int64    `json:"s,omitempty"`
 
+	// Begun is where later partitions go on among the rows with these keys: a split has made
+	// them of one that had come to that item.
+	Begun []mergedBegun `json:"b,omitempty"`
+
 	// Token is where the partitions of a part begin that is made anew, from the range.
 	Token string `json:"c,omitempty"`
 
 	// Places is where partitions go on that have begun. Those before are done.
 	Places []mergedPlace `json:"p,omitempty"`
+}
+
+// mergedBegun is the item that a partition, by its id, goes on at, and how many rows of it there
+// were.
+type mergedBegun struct {
+	Range int    `json:"r"`
+	RID   string `json:"i"`
+	Same  int64  `json:"s,omitempty"`
 }
 
 // mergedPlace is where a partition goes on, by its id.

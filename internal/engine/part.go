@@ -171,7 +171,7 @@ func (m *merge) partCursors(all []*cursor) []*cursor {
 	}
 	body := m.body(m.r.Query.Text, f)
 	for n, i := range m.positions {
-		all[n] = &cursor{at: i, body: body, token: token, passed: passed}
+		all[n] = &cursor{at: i, body: body, token: token, item: m.at.RID, passed: passed}
 	}
 	return all
 }
