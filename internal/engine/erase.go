@@ -76,13 +76,42 @@ func (e *erasable) Settle(ctx context.Context, spans []erase.Span, beforeMs int6
 		}) {
 			continue
 		}
+		if err := e.settleAll(ctx, c, beforeMs); err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleAll settles the partitions of a container, and those that they have become meanwhile.
+// While one is being split, its copies may have what was deleted since they were made, so the
+// end of that comes first.
+func (e *erasable) settleAll(ctx context.Context, c *catalog.Container, beforeMs int64) error {
+	for {
+		e.mu.RLock()
+		run := e.mu.splits[c.RID]
+		e.mu.RUnlock()
+		if run != nil {
+			select {
+			case <-run.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		c, err := e.catalog.Current(c.RID)
+		if err != nil {
+			return err
+		}
 		for i := range c.Ranges {
 			if err := e.settle(ctx, c, c.Ranges[i].ID, beforeMs); err != nil && !errors.Is(err, store.ErrClosed) {
 				return err
 			}
 		}
+		now, err := e.catalog.Current(c.RID)
+		if err != nil || slices.EqualFunc(now.Ranges, c.Ranges, func(a, b catalog.Range) bool { return a.ID == b.ID }) {
+			return err
+		}
 	}
-	return nil
 }
 
 func (e *erasable) settle(ctx context.Context, c *catalog.Container, index int, beforeMs int64) error {
