@@ -29,6 +29,13 @@ func testEngine(t *testing.T, b binary) {
 	b.fails(t, nil, "the key is not that of the cluster", append([]string{"serve", "--listen", "127.0.0.1:0", "--key", ownKey}, node...)...)
 	b.fails(t, nil, "cannot be erased in time", append([]string{"serve", "--listen", "127.0.0.1:0", "--erase-within", "1h"}, node...)...)
 	b.fails(t, nil, "needs --node", "serve", "--listen", "127.0.0.1:0", "--engine", url)
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--node", "b"}, {"check"}, {"cert"}} {
+		b.fails(t, nil, "give either --engine or --data", append(args, "--engine", url, "--data", t.TempDir())...)
+		b.fails(t, []string{"MAYFLY_ENGINE=" + url}, "give either --engine or --data", append(args, "--data", t.TempDir())...)
+	}
+	if o := b.run(t, []string{"MAYFLY_DATA=" + t.TempDir()}, "check", "--engine", url); o.code != 0 {
+		t.Errorf("check of an engine with MAYFLY_DATA: exit %d: %s%s", o.code, o.stdout, o.stderr)
+	}
 	b.fails(t, nil, "cannot be rewound", "clock", "rewind", "--engine", url)
 	for want, args := range map[string][]string{"The data has format": {"cluster", "finalize", "--engine", url}, "ok: 0 items": {"check", "--engine", url}, "BEGIN CERTIFICATE": {"cert", "--engine", url}} {
 		if o := b.run(t, nil, args...); o.code != 0 || !strings.Contains(o.stdout, want) {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/kv"
 	"github.com/mayflydb/mayfly/internal/kv/pgkv"
@@ -68,6 +70,15 @@ func engineOf(url string) (Engine, error) {
 // engineFlag names a shared storage engine.
 type engineFlag struct {
 	Engine string `env:"MAYFLY_ENGINE" placeholder:"URL" help:"Storage engine that several servers share, in place of --data: ${engines}."`
+}
+
+// alone refuses a directory beside the engine, in which nothing would be kept. Only the
+// flag counts: MAYFLY_DATA says where data is if no engine is named, as in the images.
+func (f *engineFlag) alone(k *kong.Context) error {
+	if f.Engine != "" && slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "data" }) {
+		return errors.New("give either --engine or --data: with --engine, which MAYFLY_ENGINE sets too, no directory has data")
+	}
+	return nil
 }
 
 // nodeFlags say how a server joins the others on its storage engine.

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/mayflydb/mayfly"
 	"github.com/mayflydb/mayfly/internal/clock"
 )
@@ -80,7 +82,10 @@ func (c *serveCommand) eraseWithin() (time.Duration, error) {
 const shutdownLimit = 20 * time.Second
 
 // Run serves until a signal or a failed write to the disk stops it.
-func (c *serveCommand) Run() error {
+func (c *serveCommand) Run(k *kong.Context) error {
+	if err := c.alone(k); err != nil {
+		return err
+	}
 	paceCollector(int64(c.MemoryLimit))
 	addProcessors()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

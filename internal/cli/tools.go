@@ -15,6 +15,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/mayflydb/mayfly"
 )
 
@@ -25,7 +27,10 @@ type checkCommand struct {
 }
 
 // Run checks the data and prints the problems. It fails if there are any.
-func (c *checkCommand) Run() error {
+func (c *checkCommand) Run(k *kong.Context) error {
+	if err := c.alone(k); err != nil {
+		return err
+	}
 	paceCollector(0)
 	report, err := c.check()
 	said := c.show(func() error {
@@ -90,7 +95,10 @@ type certCommand struct {
 }
 
 // Run prints the certificate.
-func (c *certCommand) Run() error {
+func (c *certCommand) Run(k *kong.Context) error {
+	if err := c.alone(k); err != nil {
+		return err
+	}
 	pem, err := c.certificate()
 	if errors.Is(err, mayfly.ErrNoCertificate) {
 		return fmt.Errorf("%w. That of a running server: mayfly cert --endpoint http://127.0.0.1:8081", err)
