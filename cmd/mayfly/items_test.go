@@ -33,6 +33,10 @@ func testItems(t *testing.T, b binary) {
 	}
 	b.ok(t, env, "put", "shop", "carts", "--key-path=/customer", "--ttl=1h")
 	b.fails(t, env, "there is a container carts already", "put", "shop", "carts", "--key-path=/customer")
+	b.fails(t, env, "its default TTL stays 1h and is not 2h", "put", "shop", "carts", "--key-path=/customer", "--ttl=2h")
+	b.fails(t, env, "its default TTL stays 1h and is not off", "put", "shop", "carts", `{"id":"1","customer":"ada"}`, "--key-path=/customer", "--ttl=off")
+	b.fails(t, env, "404", "get", "shop", "carts", "1", "ada")
+	b.ok(t, env, "put", "shop", "carts", `{"id":"1","customer":"ada"}`, "--key-path=/customer", "--ttl=60m")
 	b.ok(t, env, "put", "shop", "carts", `{"id":"1","customer":"ada","total":12.5,"goods":["tea"]}`)
 	file := filepath.Join(t.TempDir(), "cart.json")
 	if err := os.WriteFile(file, []byte(`{"id":"a/b?","customer":"bö","total":3}`), 0o600); err != nil {
@@ -84,8 +88,17 @@ func testItems(t *testing.T, b binary) {
 	}
 	b.fails(t, env, "incorrect syntax", "query", "shop", "carts", "SELEC")
 	b.fails(t, env, "404", "get", "shop", "carts", "1", "bö")
+	for _, key := range []string{"7", "1.5e3", "true", "null"} {
+		b.fails(t, env, "write it as '["+key+"]'", "get", "shop", "carts", "1", key)
+		b.fails(t, env, "write it as '["+key+"]'", "rm", "shop", "carts", "1", key)
+	}
+	for _, key := range []string{"ada7", `"7"`, "[7]"} {
+		if o := b.fails(t, env, "404", "get", "shop", "carts", "none", key); strings.Contains(o.stderr, "taken as text") {
+			t.Errorf("get with the key %s: %s", key, o.stderr)
+		}
+	}
 	b.fails(t, env, "give the item's partition key, which is at /customer", "get", "shop", "carts", "1")
-	b.fails(t, env, "has 1 parts and not 2", "get", "shop", "carts", "1", `["a","b"]`)
+	b.fails(t, env, "has 1 part and not 2", "get", "shop", "carts", "1", `["a","b"]`)
 	b.fails(t, env, "no JSON object", "put", "shop", "carts", "{nonsense")
 	// Time passes.
 	b.ok(t, env, "clock", "advance", "3d")

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/client"
 	"github.com/mayflydb/mayfly/internal/clock"
 	"github.com/mayflydb/mayfly/internal/value"
@@ -206,9 +207,19 @@ func (g *getCommand) read(ctx context.Context, c *client.Client) ([]byte, error)
 	}
 	a, err := c.ReadItem(ctx, of.Name, g.ID, key)
 	if err != nil {
-		return nil, err
+		return nil, keyHint(err, g.PartitionKey)
 	}
 	return a.Body, nil
+}
+
+// keyHint adds a hint to an error for an item that is not there, if its partition key was given
+// as plain text that may have been meant as a number or the like.
+func keyHint(err error, text string) error {
+	v, scalar := value.FromJSON([]byte(text))
+	if _, isText := v.Text(); !client.Is(err, http.StatusNotFound) || !json.Valid([]byte(text)) || !scalar || isText {
+		return err
+	}
+	return fmt.Errorf("%w The partition key was taken as text: if it is none, write it as '[%s]'.", err, text)
 }
 
 // itemKey returns the container of an item and the item's partition key, as it was given or
@@ -373,12 +384,40 @@ func (p *putCommand) makeContainer(ctx context.Context, c *client.Client) error 
 	switch {
 	case err == nil:
 		return p.say(did{Did: "made", Resource: "container", ID: p.Container})
-	case client.Is(err, http.StatusConflict) && p.Item != "":
-		return nil
 	case client.Is(err, http.StatusConflict):
-		return fmt.Errorf("there is a container %s already: mayfly get %s %s prints its definition", p.Container, p.Database, p.Container)
+		return p.container(ctx, c, body)
 	}
 	return err
+}
+
+// container looks at a container that is there already. It may differ from the one to make
+// only if that says nothing of the difference.
+func (p *putCommand) container(ctx context.Context, c *client.Client, wanted []byte) error {
+	n := client.Name{Database: p.Database, Container: p.Container}
+	of, err := c.Container(ctx, n)
+	if err != nil {
+		return err
+	}
+	want, err := client.ParseContainer(n, wanted)
+	if err != nil {
+		return err
+	}
+	has, wants := defaultTTL(of), defaultTTL(want)
+	switch {
+	case p.TTL != "" && has != wants:
+		return fmt.Errorf("there is a container %s already, and put changes none: its default TTL stays %s and is not %s, and nothing was written. The explorer's page Settings of the container changes it, and so does an SDK; mayfly ttl whatif shows the effect before", p.Container, ttlText(has), ttlText(wants))
+	case p.Item != "":
+		return nil
+	}
+	return fmt.Errorf("there is a container %s already: mayfly get %s %s prints its definition", p.Container, p.Database, p.Container)
+}
+
+// defaultTTL returns the default TTL of a container.
+func defaultTTL(of *client.Container) catalog.TTL {
+	if of.DefaultTTL == nil {
+		return catalog.TTLAbsent
+	}
+	return catalog.TTL(*of.DefaultTTL)
 }
 
 // definition returns the definition of the container.
@@ -469,7 +508,7 @@ func (r *rmCommand) remove(ctx context.Context, c *client.Client) error {
 			return err
 		}
 		_, err = c.DeleteItem(ctx, of.Name, r.ID, key)
-		return r.deleted("item", r.ID, err)
+		return r.deleted("item", r.ID, keyHint(err, r.PartitionKey))
 	}
 	what := "the database " + r.Database + " with all its containers"
 	if r.Container != "" {

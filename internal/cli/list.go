@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/mayflydb/mayfly/internal/catalog"
 	"github.com/mayflydb/mayfly/internal/client"
 	"github.com/mayflydb/mayfly/internal/value"
 )
@@ -85,11 +84,7 @@ func (l *lsCommand) containers(ctx context.Context, c *client.Client, databases 
 			if err != nil {
 				return err
 			}
-			ttl := catalog.TTLAbsent
-			if of.DefaultTTL != nil {
-				ttl = catalog.TTL(*of.DefaultTTL)
-			}
-			rows = append(rows, []string{plain(db), plain(of.Name.Container), plain(pathsText(of)), ttlText(ttl), throughputText(throughputs[of.RID])})
+			rows = append(rows, []string{plain(db), plain(of.Name.Container), plain(pathsText(of)), ttlText(defaultTTL(of)), throughputText(throughputs[of.RID])})
 		}
 	}
 	if l.JSON {

@@ -239,7 +239,7 @@ func (s *shell) get(ctx context.Context, args []string) error {
 	}
 	a, err := s.c.ReadItem(ctx, of.Name, args[0], key)
 	if err != nil {
-		return err
+		return keyHint(err, keyArgument(args))
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, a.Body, "", "  "); err != nil {
@@ -258,7 +258,7 @@ func (s *shell) remove(ctx context.Context, args []string) error {
 		return err
 	}
 	_, err = s.c.DeleteItem(ctx, of.Name, args[0], key)
-	return err
+	return keyHint(err, keyArgument(args))
 }
 
 func (s *shell) put(ctx context.Context, item string) error {

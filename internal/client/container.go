@@ -173,6 +173,9 @@ func (of *Container) ParseKey(text string) (value.PartitionKey, error) {
 		}
 	}
 	if len(key) != len(of.paths) {
+		if len(of.paths) == 1 {
+			return nil, fmt.Errorf("the partition key of %s has 1 part and not %d: give it as text, or as a JSON array of one, as in '[7]'", of.Name, len(key))
+		}
 		return nil, fmt.Errorf("the partition key of %s has %d parts and not %d: give a JSON array of them, as in '[\"a\",7]'", of.Name, len(of.paths), len(key))
 	}
 	return key, nil
