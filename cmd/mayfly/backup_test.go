@@ -198,7 +198,10 @@ func testBackup(t *testing.T, b binary) {
 		t.Fatal(err)
 	}
 	b.fails(t, nil, "is damaged", "restore", "--from="+first, "--data="+filepath.Join(dir, "damaged"))
-	b.fails(t, nil, "there is no backup", "restore", "--from="+dir, "--data="+filepath.Join(dir, "none"))
+	if o := b.fails(t, nil, "there is no backup", "restore", "--from="+dir, "--data="+filepath.Join(dir, "none")); strings.Contains(o.stderr, "the last is") {
+		t.Errorf("a directory without backups has a last one: %s", o.stderr)
+	}
+	b.fails(t, nil, "the last is "+backups[len(backups)-1], "restore", "--from="+filepath.Dir(backups[len(backups)-1]), "--data="+filepath.Join(dir, "none"))
 }
 
 // newHistory checks that a restored server answers a session token of a later time, which is

@@ -381,10 +381,12 @@ func syncDir(name string) error {
 	return d.Close()
 }
 
+var errNoBackup = errors.New("there is no backup")
+
 func readRecord(backup string, into *backupRecord) error {
 	raw, err := os.ReadFile(filepath.Join(backup, backupFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no backup in %s: it would have a file %s", backup, backupFile)
+		return fmt.Errorf("%w in %s: it would have a file %s", errNoBackup, backup, backupFile)
 	}
 	if err != nil {
 		return err
@@ -465,6 +467,9 @@ func (r *restoreCommand) Run() error {
 	defer stop()
 	var record backupRecord
 	if err := readRecord(r.From, &record); err != nil {
+		if last, _ := lastBackup(r.From); errors.Is(err, errNoBackup) && last != "" {
+			err = fmt.Errorf("%w. It is a directory of backups: name one of them; the last is %s", err, last)
+		}
 		return err
 	}
 	store := mayfly.StoreDir(r.Data)
