@@ -69,6 +69,11 @@ type position struct{ bytes, lines int64 }
 
 // openRows begins to read at the end of an earlier row, or at the beginning.
 func openRows(f io.ReadSeeker, form Format, at position) (rows, error) {
+	if at.bytes == 0 {
+		if err := checkRows(f, form); err != nil {
+			return nil, err
+		}
+	}
 	var head []byte
 	if form != CSV || at.bytes > 0 {
 		var b [512]byte
@@ -97,6 +102,34 @@ func openRows(f io.ReadSeeker, form Format, at position) (rows, error) {
 		return nil, err
 	}
 	return &lines{r: bufio.NewReaderSize(f, readAhead), end: at}, nil
+}
+
+// compressedHeads are the bytes that compressed files begin with.
+var compressedHeads = [][]byte{{0x1f, 0x8b}, {0x28, 0xb5, 0x2f, 0xfd}, []byte("BZh"), []byte("PK\x03\x04"), {0xfd, '7', 'z', 'X', 'Z', 0}}
+
+// checkRows returns an error for a file of which every line would be rejected, with what to do:
+// one that is compressed, and one whose first item goes over several lines.
+func checkRows(f io.ReadSeeker, form Format) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	r := bufio.NewReaderSize(io.LimitReader(f, maxRowBytes), 4096)
+	for _, head := range compressedHeads {
+		if got, _ := r.Peek(len(head)); bytes.Equal(got, head) {
+			return errors.New("the file is compressed: uncompress it, as in zcat FILE | mayfly import DATABASE CONTAINER --from -")
+		}
+	}
+	if form != CSV {
+		if mark, _ := r.Peek(len(utf8Mark)); bytes.Equal(mark, utf8Mark) {
+			_, _ = r.Discard(len(utf8Mark))
+		}
+		var first json.RawMessage
+		if head, _ := r.Peek(1); len(head) == 1 && head[0] == '{' && json.NewDecoder(r).Decode(&first) == nil && bytes.ContainsRune(first, '\n') {
+			return errors.New("the first item goes over several lines: a file has an item on each line, as jq -c . FILE writes them, or one array. mayfly put writes a single item")
+		}
+	}
+	_, err := f.Seek(0, io.SeekStart)
+	return err
 }
 
 // lines is rows of JSON, one on each line.

@@ -564,6 +564,31 @@ func TestArrayWithoutItsEnd(t *testing.T) {
 	}
 }
 
+// A file of which every line would be rejected is refused, with the reason.
+func TestFilesWithoutRows(t *testing.T) {
+	s := start(t)
+	s.make(t, plainCarts, 0)
+	for _, c := range []struct{ name, text, want string }{
+		{"carts.json", "{\n  \"id\": \"1\",\n  \"pk\": \"a\"\n}\n", "over several lines"},
+		{"carts.jsonl", "\ufeff{\"id\": \"1\",\r\n\"pk\": \"a\"}\r\n{\"id\": \"2\",\r\n\"pk\": \"a\"}", "over several lines"},
+		{"carts.json", "{\"id\":\"1\",\"pk\":\"a\"}\n{\n\"id\":\"2\"\n}", ""},
+		{"carts.json", "{\"id\":\n", ""},
+		{"carts.jsonl.gz", "\x1f\x8b\b\x00", "compressed"},
+		{"carts.csv", "\x1f\x8b\b\x00", "compressed"},
+		{"carts.csv", "id,pk\n1,{\n", ""},
+		{"carts.json", "", ""},
+	} {
+		place := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(place, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Import(t.Context(), s.importOptions(t, place))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with %q: %v, want %q", c.name, c.text, err, c.want)
+		}
+	}
+}
+
 // A server without bulk requests gets the items one by one.
 func TestTargetWithoutBulk(t *testing.T) {
 	from, to := start(t), start(t)
