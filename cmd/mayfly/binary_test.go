@@ -524,7 +524,7 @@ func testCheck(t *testing.T, b binary) {
 	if err := errors.Join(db.Commit(t.Context(), &batch), db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	o := b.fails(t, nil, "1 problems", "check", "--data="+dir)
+	o := b.fails(t, nil, "1 problem in", "check", "--data="+dir)
 	if o.code != 1 || len(strings.Fields(o.stdout)) < 5 {
 		t.Errorf("check of damaged data: %+v, want exit 1 and a sentence", o)
 	}

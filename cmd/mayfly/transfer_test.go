@@ -28,7 +28,7 @@ func testTransfer(t *testing.T, b binary) {
 	if err := os.WriteFile(in("in.jsonl"), rows.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := b.fails(t, one, "1 rows were rejected: "+in("rejected")+" has them", "import", "shop", "carts", "--from="+in("in.jsonl"), "--rejected="+in("rejected"))
+	o := b.fails(t, one, "1 row was rejected: "+in("rejected")+" has it", "import", "shop", "carts", "--from="+in("in.jsonl"), "--rejected="+in("rejected"))
 	if !strings.Contains(o.stderr, "imported 1,000 items") {
 		t.Errorf("import says %q", o.stderr)
 	}
@@ -37,7 +37,7 @@ func testTransfer(t *testing.T, b binary) {
 	}
 	c := b.command(t, one, "import", "shop", "carts", "--from="+in("in.jsonl"))
 	c.Dir = dir
-	if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), ": shop-carts-rejected.jsonl has them") {
+	if said, err := c.CombinedOutput(); err == nil || !strings.Contains(string(said), ": shop-carts-rejected.jsonl has it") {
 		t.Errorf("import says %q, %v", said, err)
 	}
 	count := func(env []string) string {

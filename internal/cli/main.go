@@ -145,6 +145,23 @@ func serving(name string, args, environment []string) *kong.Context {
 	return parsed
 }
 
+// suggested adds the command that was probably meant to an error of a command line that begins
+// with none. The library takes such a word for an argument of the server, which is the default.
+func suggested(err error, args []string, model *kong.Application) error {
+	if err == nil || len(args) == 0 || err.Error() != "unexpected argument "+args[0] {
+		return err
+	}
+	var names []string
+	for _, n := range model.Children {
+		names = append(names, n.Name)
+	}
+	near := nearest(args[0], names)
+	if near == "" || 2*distance(args[0], near) > len(args[0]) {
+		return fmt.Errorf("%w: mayfly help lists the commands", err)
+	}
+	return fmt.Errorf("%w, did you mean %q?", err, near)
+}
+
 // Main runs the program with its arguments, and ends the process if that fails. name is what
 // people call the program, and more are the storage engines that it can open besides
 // PostgreSQL.
@@ -159,7 +176,7 @@ func Main(name string, more ...Engine) {
 		warnOfVariables(os.Stderr, k.Model, os.Environ())
 		k.FatalIfErrorf(err)
 		parsed, err = k.Parse(args)
-		k.FatalIfErrorf(err)
+		k.FatalIfErrorf(suggested(err, args, k.Model))
 	}
 	if err := parsed.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "mayfly:", err)

@@ -52,6 +52,9 @@ func (c *checkCommand) Run(k *kong.Context) error {
 		return openFailed(err)
 	}
 	if report.Found > 0 {
+		if report.Found == 1 {
+			return fmt.Errorf("1 problem in %d items", report.Items)
+		}
 		return fmt.Errorf("%d problems in %d items", report.Found, report.Items)
 	}
 	return said

@@ -132,8 +132,12 @@ func (i *importCommand) Run() error {
 	} else {
 		err = i.file(ctx, &o)
 	}
-	if err == nil && o.Progress.Rejected.Load() > 0 {
-		err = fmt.Errorf("%s rows were rejected: %s has them with the reasons", grouped(o.Progress.Rejected.Load()), i.rejectedPlace())
+	if n := o.Progress.Rejected.Load(); err == nil && n > 0 {
+		rows, reasons := grouped(n)+" rows were", "them with the reasons"
+		if n == 1 {
+			rows, reasons = "1 row was", "it with the reason"
+		}
+		err = fmt.Errorf("%s rejected: %s has %s", rows, i.rejectedPlace(), reasons)
 	}
 	return transferred(ctx, err, o.State)
 }
