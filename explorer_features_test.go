@@ -30,6 +30,21 @@ func (b *browser) click(selector string) {
 	b.eval(`document.querySelector(` + literal(selector) + `).click()`)
 }
 
+// A dialog is about the page that it was opened on, and goes with it.
+func TestExplorerDialogsGoWithTheirPage(t *testing.T) {
+	b, _ := openExplorer(t, Options{}, carts)
+	b.goTo("#/shop/carts/items")
+	b.press("New item")
+	b.await(`document.querySelector("dialog[open]")`)
+	b.goTo("#/shop/carts/query")
+	b.await(field("Query"))
+	b.await(`!document.querySelector("dialog")`)
+	b.eval(`history.back()`)
+	b.await(button("New item") + ` && !document.querySelector("dialog")`)
+	b.press("New item")
+	b.await(`document.querySelector("dialog[open]")`)
+}
+
 // An item that expires while it is edited is told from one that was deleted.
 func TestExplorerItemsThatGo(t *testing.T) {
 	b, s := openExplorer(t, Options{TestClock: true}, carts)

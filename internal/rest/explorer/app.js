@@ -330,6 +330,7 @@ function missing(text) {
 }
 
 addEventListener("hashchange", () => {
+  for (const dialog of document.querySelectorAll("dialog")) dialog.close(); // it is about the page before
   if (session?.signedIn) show();
 });
 addEventListener("keydown", e => {
