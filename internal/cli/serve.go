@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strconv"
@@ -175,7 +176,7 @@ func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 	endpoint := c.Advertise
 	if endpoint == "" {
-		endpoint = "http://" + a.String() + "/"
+		endpoint = "http://" + reachable(a.String()) + "/"
 	}
 	data := c.Data
 	switch {
@@ -196,6 +197,16 @@ func (c *serveCommand) greet(s *mayfly.Server, a net.Addr) {
 	if !c.Sync && !c.Memory {
 		fmt.Println("--sync is off: a crash of the server or the machine may lose the last writes.")
 	}
+}
+
+// reachable returns an address by which this machine reaches a server that listens on another:
+// all addresses of a machine are no address that a client can use.
+func reachable(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return address
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(at.Port())))
 }
 
 // listenAddress completes an address that is a port alone. It stays on this machine: all

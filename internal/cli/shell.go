@@ -49,7 +49,7 @@ const shellHelp = `  use DATABASE [CONTAINER]   choose what queries are for
   rm ID [KEY]                delete an item
   json on|off                print rows as JSON, or as a table
   SELECT …;                  run a query, of one line or several
-  exit                       leave; so does Ctrl-D
+  exit                       leave; so does Ctrl-D. Ctrl-C drops what was typed
 `
 
 // shell is a shell that runs.
@@ -62,7 +62,7 @@ type shell struct {
 	lines   lineReader
 }
 
-// lineReader reads lines; io.EOF is the end.
+// lineReader reads lines; io.EOF is the end, errDropped a line that the user wants no more.
 type lineReader interface {
 	read(prompt string) (string, error)
 	// done notes a whole statement.
@@ -81,17 +81,18 @@ func (s *shellCommand) Run() error {
 		return sh.run(true)
 	}
 	fd := int(os.Stdin.Fd())
+	keys := &keyboard{r: os.Stdin}
 	t := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{os.Stdin, os.Stdout}, "")
+	}{keys, os.Stdout}, "")
 	if width, height, err := term.GetSize(fd); err == nil && width > 0 {
 		_ = t.SetSize(width, height)
 	}
 	history := openHistory()
 	t.History = history
 	t.AutoCompleteCallback = sh.complete
-	sh.lines = &terminalLines{t, fd, history}
+	sh.lines = &terminalLines{t, fd, history, keys}
 	fmt.Fprintf(sh.says, "%s. Type help for help, and exit to leave.\n", c.Endpoint())
 	return sh.run(false)
 }
@@ -124,9 +125,14 @@ func (s *shell) run(script bool) error {
 // statement reads a statement: a line, or for a query lines up to a semicolon.
 func (s *shell) statement() (string, error) {
 	var lines []string
-	prompt := plain(s.name.String()) + "> "
+	first := plain(s.name.String()) + "> "
+	prompt := first
 	for {
 		line, err := s.lines.read(prompt)
+		if errors.Is(err, errDropped) {
+			lines, prompt = nil, first
+			continue
+		}
 		line = strings.TrimSpace(line)
 		if err != nil && (!errors.Is(err, io.EOF) || line == "" && len(lines) == 0) {
 			return "", err
@@ -141,7 +147,7 @@ func (s *shell) statement() (string, error) {
 			s.lines.done(strings.Join(lines, " "))
 			return text, nil
 		}
-		prompt = strings.Repeat(" ", max(0, len(prompt)-5)) + "...> "
+		prompt = strings.Repeat(" ", max(0, len(first)-5)) + "...> "
 	}
 }
 
@@ -336,9 +342,40 @@ func (l *scriptLines) done(string)                 {}
 // terminalLines reads lines from a terminal. Between two lines the terminal is as it was, so
 // that Ctrl-C ends what is under way.
 type terminalLines struct {
-	t  *term.Terminal
-	fd int
-	h  *history
+	t    *term.Terminal
+	fd   int
+	h    *history
+	keys *keyboard
+}
+
+// errDropped: the user has pressed Ctrl-C in the middle of a line.
+var errDropped = errors.New("the line was dropped")
+
+// keyboard reads keys, and notes Ctrl-C, which term.Terminal would take for the end of the input.
+// In its place come the keys that go to the end of the line, empty it, and end it.
+type keyboard struct {
+	r       io.Reader
+	ahead   []byte
+	dropped int // how often
+}
+
+const (
+	ctrlC     = "\x03"
+	emptyLine = "\x05\x15\r"
+)
+
+func (k *keyboard) Read(p []byte) (int, error) {
+	if len(k.ahead) == 0 {
+		n, err := k.r.Read(p)
+		if err != nil || !bytes.Contains(p[:n], []byte(ctrlC)) {
+			return n, err
+		}
+		k.dropped += bytes.Count(p[:n], []byte(ctrlC))
+		k.ahead = bytes.ReplaceAll(p[:n], []byte(ctrlC), []byte(emptyLine))
+	}
+	n := copy(p, k.ahead)
+	k.ahead = k.ahead[n:]
+	return n, nil
 }
 
 func (l *terminalLines) read(prompt string) (line string, err error) {
@@ -351,10 +388,19 @@ func (l *terminalLines) read(prompt string) (line string, err error) {
 			err = failed
 		}
 	}()
+	return l.line(prompt)
+}
+
+// line reads a line from a terminal that passes every key on.
+func (l *terminalLines) line(prompt string) (line string, err error) {
 	l.t.SetPrompt(prompt)
 	line, err = l.t.ReadLine()
 	if errors.Is(err, term.ErrPasteIndicator) {
 		err = nil
+	}
+	if err == nil && line == "" && l.keys.dropped > 0 {
+		l.keys.dropped--
+		err = errDropped
 	}
 	return line, err
 }
