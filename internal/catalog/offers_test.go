@@ -211,7 +211,7 @@ func TestOfferGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(split, []int{0, 1}) || offerFor(c, ct.RIDText).Pending {
+	if !slices.Equal(split, []int{1, 0}) || offerFor(c, ct.RIDText).Pending {
 		t.Errorf("the ranges %v were split, and the offer is %+v", split, offerFor(c, ct.RIDText))
 	}
 	if o := replace(ct.RIDText, manual(50_000)); !o.Pending {

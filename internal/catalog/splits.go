@@ -199,11 +199,12 @@ func (c *Catalog) AbandonSplit(ctx context.Context, rid ContainerRID, s *Split, 
 func (ct *Container) Growing() bool { return ct.Wanted > len(ct.Ranges) }
 
 // Largest returns the range to split so that a container grows: one that comes from the fewest
-// splits, since each halves what a range has.
+// splits, since each halves what a range has. Of several it is the last, since clients learn best
+// that the last range is gone (engine/part.go).
 func (ct *Container) Largest() *Range {
 	least := &ct.Ranges[0]
 	for i := range ct.Ranges {
-		if len(ct.Ranges[i].Parents) < len(least.Parents) {
+		if len(ct.Ranges[i].Parents) <= len(least.Parents) {
 			least = &ct.Ranges[i]
 		}
 	}

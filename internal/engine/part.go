@@ -95,8 +95,9 @@ func (m *merge) beginPart(p *sql.Program) (err error) {
 	if m.positions, err = m.reached(p, all); err != nil {
 		return err
 	}
+	relearns := r.Relearns && r.Continuation == "" && slices.Contains(all, len(m.c.Ranges)-1)
 	switch isPart := clientplan.IsPart(p, len(m.positions) == 1) && !r.Optimistic; {
-	case len(all) == 0 || !isPart && !isPartContinuation(r.Continuation):
+	case len(all) == 0 || relearns || !isPart && !isPartContinuation(r.Continuation):
 		return ErrRangeGone
 	case !isPart:
 		return ErrContinuation

@@ -377,3 +377,35 @@ func TestPartsInACluster(t *testing.T) {
 		}
 	}
 }
+
+// A client that begins anew if it is refused learns the new ranges by that: when a query begins
+// with the last range, and not when rows of others would come twice or it goes on.
+func TestPartsOfClientsThatRelearn(t *testing.T) {
+	w := newWorld(t)
+	w.container("c", "null", 2)
+	w.fillForParts(40)
+	text := w.parts(`SELECT c.id FROM c ORDER BY c.n`)[0]
+	ask := func(id, continuation string, relearns bool) (Answer, error) {
+		r := partQuery(text, id, 4)
+		r.Continuation, r.Relearns = continuation, relearns
+		return again(func() (Answer, error) { return w.e.QueryItems(t.Context(), &r) })
+	}
+	begun, err := ask("1", "", true)
+	w.must(err)
+	w.split("0")
+	w.split("1")
+	for name, c := range map[string]struct {
+		id, continuation string
+		relearns         bool
+		want             error
+	}{
+		"the last range":         {"1", "", true, ErrRangeGone},
+		"goes on":                {"1", begun.Continuation, true, nil},
+		"another range":          {"0", "", true, nil},
+		"another kind of client": {"1", "", false, nil},
+	} {
+		if page, err := ask(c.id, c.continuation, c.relearns); !errors.Is(err, c.want) || c.want == nil && page.Count != 4 {
+			t.Errorf("%s: %d rows, %v", name, page.Count, err)
+		}
+	}
+}

@@ -76,6 +76,10 @@ type Request struct {
 	// CrossPartition allows a query over several partition keys. Optimistic says that the
 	// client has sent a query as it is, and hopes to need no merging of several ranges.
 	CrossPartition, Optimistic bool
+	// Relearns says that the client merges ranges, and begins anew with the ranges that there
+	// are, without a fault, if its first request for the last of them is refused with
+	// ErrRangeGone.
+	Relearns bool
 	// MaxContinuationKB bounds the continuation of a query's page; 0 means no bound.
 	MaxContinuationKB int
 	// Measure asks for times and index metrics.

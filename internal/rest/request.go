@@ -98,6 +98,8 @@ func (x *exchange) fillHeader(name, text string) {
 		x.asked.tokenSeconds = text
 	case "X-Ms-Cosmos-Supported-Serialization-Formats":
 		r.BinaryAnswer = strings.EqualFold(strings.TrimSpace(text), "CosmosBinary")
+	case "User-Agent":
+		r.Relearns = strings.HasPrefix(text, "azsdk-python-cosmos")
 	case "Prefer":
 		r.Minimal = r.Minimal || strings.EqualFold(text, "return=minimal")
 	case "X-Ms-Cosmos-Populate-Content-Response-On-Write":
