@@ -219,7 +219,7 @@ func keyHint(err error, text string) error {
 	if _, isText := v.Text(); !client.Is(err, http.StatusNotFound) || !json.Valid([]byte(text)) || !scalar || isText {
 		return err
 	}
-	return fmt.Errorf("%w The partition key was taken as text: if it is none, write it as '[%s]'.", err, text)
+	return fmt.Errorf("%w (the partition key was taken as text: if it is none, write it as '[%s]')", err, text)
 }
 
 // itemKey returns the container of an item and the item's partition key, as it was given or
